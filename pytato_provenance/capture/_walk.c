@@ -1,0 +1,754 @@
+/* A table from call paths to Python objects, looked up by walking the stack.
+ *
+ * A call path is the sequence (code object, f_lasti) of the frames on the
+ * current stack, innermost first.  The walk, the hash and the comparison happen
+ * here in one go and allocate nothing for stacks of up to LOCAL_DEPTH frames.
+ *
+ * Only CPython's public C API is used.  `paths.py` beside this file is the same
+ * thing in Python; `tests/test_paths.py` holds both to one description.
+ *
+ * Ownership: the table owns one reference to each distinct code object that
+ * occurs in one of its paths (so that an address in a key cannot be used again
+ * by another code object), and one to each value.
+ *
+ * Re-entrancy: walking may run arbitrary Python code (materialising a frame can
+ * start a garbage collection before Python 3.12), as does dropping a reference.
+ * Neither happens while the table is in an inconsistent state.
+ */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#if PY_VERSION_HEX < 0x030B0000
+#  include <frameobject.h>
+#endif
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifndef Py_BEGIN_CRITICAL_SECTION
+#  define Py_BEGIN_CRITICAL_SECTION(op) {
+#  define Py_END_CRITICAL_SECTION() }
+#endif
+
+#define LOCAL_DEPTH 256
+#define FIRST_SLOTS 64  /* a power of two */
+
+/* {{{ paths */
+
+typedef struct {
+    Py_ssize_t depth;
+    Py_ssize_t room;
+    uint64_t hash;
+    PyObject **codes;  /* borrowed: the frames on the stack own them */
+    int *lastis;
+    PyObject *local_codes[LOCAL_DEPTH];
+    int local_lastis[LOCAL_DEPTH];
+} Path;
+
+static int
+path_grow(Path *path)
+{
+    Py_ssize_t room = 2 * path->room;
+    PyObject **codes = PyMem_New(PyObject *, room);
+    int *lastis = PyMem_New(int, room);
+    if (codes == NULL || lastis == NULL) {
+        PyMem_Free(codes);
+        PyMem_Free(lastis);
+        PyErr_NoMemory();
+        return -1;
+    }
+    memcpy(codes, path->codes, path->depth * sizeof(*codes));
+    memcpy(lastis, path->lastis, path->depth * sizeof(*lastis));
+    if (path->codes != path->local_codes) {
+        PyMem_Free(path->codes);
+        PyMem_Free(path->lastis);
+    }
+    path->codes = codes;
+    path->lastis = lastis;
+    path->room = room;
+    return 0;
+}
+
+static void
+path_release(Path *path)
+{
+    if (path->codes != path->local_codes) {
+        PyMem_Free(path->codes);
+        PyMem_Free(path->lastis);
+    }
+}
+
+static inline int
+frame_lasti(PyFrameObject *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return PyFrame_GetLasti(frame);
+#else
+    /* 3.10 counts in instructions; the attribute `f_lasti` in bytes. */
+    return frame->f_lasti < 0 ? -1 : frame->f_lasti * (int)sizeof(uint16_t);
+#endif
+}
+
+/* Walk the stack from the frame *skip* levels above the caller, at most
+ * *max_frames* frames of it if that is positive.  A stack that is not deep
+ * enough gives the empty path. */
+static int
+path_walk(Path *path, Py_ssize_t skip, Py_ssize_t max_frames)
+{
+    path->depth = 0;
+    path->room = LOCAL_DEPTH;
+    path->codes = path->local_codes;
+    path->lastis = path->local_lastis;
+
+    uint64_t hash = 0x9E3779B97F4A7C15u;
+    Py_ssize_t depth = 0;
+    PyFrameObject *frame = PyEval_GetFrame();
+    Py_XINCREF(frame);
+    while (frame != NULL) {
+        if (skip > 0) {
+            skip--;
+        }
+        else {
+            if (depth == path->room) {
+                path->depth = depth;
+                if (path_grow(path) < 0) {
+                    Py_DECREF(frame);
+                    path_release(path);
+                    return -1;
+                }
+            }
+            PyObject *code = (PyObject *)PyFrame_GetCode(frame);
+            int lasti = frame_lasti(frame);
+            path->codes[depth] = code;
+            path->lastis[depth] = lasti;
+            depth++;
+            hash ^= ((uint64_t)(uintptr_t)code >> 4)
+                + (uint64_t)(uint32_t)lasti * 0xD6E8FEB86659FD93u;
+            hash *= 0xFF51AFD7ED558CCDu;
+            /* The running frame holds its code for as long as we need it. */
+            Py_DECREF(code);
+            if (depth == max_frames) {
+                Py_DECREF(frame);
+                break;
+            }
+        }
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+    }
+    path->depth = depth;
+    path->hash = hash ^ (hash >> 32);
+    return 0;
+}
+
+/* }}} */
+
+/* {{{ the table */
+
+typedef struct {
+    PyObject *value;
+    Py_ssize_t depth;
+    uint64_t hash;
+    PyObject *codes[1];  /* depth of them, then depth times an int */
+} Entry;
+
+#define ENTRY_SIZE(depth) \
+    (offsetof(Entry, codes) + (depth) * (sizeof(PyObject *) + sizeof(int)))
+#define ENTRY_LASTIS(entry) ((int *)((entry)->codes + (entry)->depth))
+
+typedef struct {
+    PyObject *code;
+    Py_ssize_t uses;
+    int condemned;
+} CodeSlot;
+
+typedef struct {
+    PyObject_HEAD
+    Entry **entries;
+    Py_ssize_t entry_slots;  /* a power of two, or 0 */
+    Py_ssize_t entry_count;
+    CodeSlot *codes;
+    Py_ssize_t code_slots;   /* a power of two, or 0 */
+    Py_ssize_t code_count;
+} PathTable;
+
+static Py_ssize_t
+entry_slot(Entry **entries, Py_ssize_t slots, const Path *path)
+{
+    Py_ssize_t slot = (Py_ssize_t)(path->hash & (uint64_t)(slots - 1));
+    for (;;) {
+        Entry *entry = entries[slot];
+        if (entry == NULL
+            || (entry->hash == path->hash && entry->depth == path->depth
+                && memcmp(entry->codes, path->codes,
+                          path->depth * sizeof(PyObject *)) == 0
+                && memcmp(ENTRY_LASTIS(entry), path->lastis,
+                          path->depth * sizeof(int)) == 0)) {
+            return slot;
+        }
+        slot = (slot + 1) & (slots - 1);
+    }
+}
+
+static void
+put_entry(Entry **entries, Py_ssize_t slots, Entry *entry)
+{
+    Py_ssize_t slot = (Py_ssize_t)(entry->hash & (uint64_t)(slots - 1));
+    while (entries[slot] != NULL) {
+        slot = (slot + 1) & (slots - 1);
+    }
+    entries[slot] = entry;
+}
+
+static CodeSlot *
+code_slot(CodeSlot *codes, Py_ssize_t slots, PyObject *code)
+{
+    uint64_t hash = ((uint64_t)(uintptr_t)code >> 4) * 0x9E3779B97F4A7C15u;
+    Py_ssize_t slot = (Py_ssize_t)((hash >> 32) & (uint64_t)(slots - 1));
+    while (codes[slot].code != NULL && codes[slot].code != code) {
+        slot = (slot + 1) & (slots - 1);
+    }
+    return &codes[slot];
+}
+
+/* Slots for *count* items at a load of at most one half. */
+static Py_ssize_t
+enough_slots(Py_ssize_t slots, Py_ssize_t count)
+{
+    if (slots == 0) {
+        slots = FIRST_SLOTS;
+    }
+    while (slots < 2 * count) {
+        slots *= 2;
+    }
+    return slots;
+}
+
+/* Make room for one more entry. */
+static int
+reserve_entry(PathTable *self)
+{
+    Py_ssize_t slots = enough_slots(self->entry_slots, self->entry_count + 1);
+    if (slots == self->entry_slots) {
+        return 0;
+    }
+    Entry **entries = PyMem_Calloc(slots, sizeof(*entries));
+    if (entries == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < self->entry_slots; i++) {
+        if (self->entries[i] != NULL) {
+            put_entry(entries, slots, self->entries[i]);
+        }
+    }
+    PyMem_Free(self->entries);
+    self->entries = entries;
+    self->entry_slots = slots;
+    return 0;
+}
+
+/* Count one more use of *code*, owning it from the first one on. */
+static int
+use_code(PathTable *self, PyObject *code)
+{
+    Py_ssize_t slots = enough_slots(self->code_slots, self->code_count + 1);
+    if (slots != self->code_slots) {
+        CodeSlot *codes = PyMem_Calloc(slots, sizeof(*codes));
+        if (codes == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        for (Py_ssize_t i = 0; i < self->code_slots; i++) {
+            if (self->codes[i].code != NULL) {
+                *code_slot(codes, slots, self->codes[i].code) = self->codes[i];
+            }
+        }
+        PyMem_Free(self->codes);
+        self->codes = codes;
+        self->code_slots = slots;
+    }
+    CodeSlot *slot = code_slot(self->codes, self->code_slots, code);
+    if (slot->code == NULL) {
+        slot->code = code;
+        Py_INCREF(code);
+        self->code_count++;
+    }
+    slot->uses++;
+    return 0;
+}
+
+static void
+unuse_codes(PathTable *self, PyObject **codes, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        code_slot(self->codes, self->code_slots, codes[i])->uses--;
+    }
+}
+
+static PyObject *
+find_value(PathTable *self, const Path *path)
+{
+    if (self->entry_count == 0) {
+        return NULL;
+    }
+    Entry *entry = self->entries[
+        entry_slot(self->entries, self->entry_slots, path)];
+    return entry == NULL ? NULL : entry->value;
+}
+
+/* The value that the table keeps for *path* (borrowed), or NULL with an error. */
+static PyObject *
+table_insert(PathTable *self, const Path *path, PyObject *value)
+{
+    PyObject *known = find_value(self, path);
+    if (known != NULL) {
+        return known;
+    }
+    if (reserve_entry(self) < 0) {
+        return NULL;
+    }
+    Entry *entry = PyMem_Malloc(ENTRY_SIZE(path->depth));
+    if (entry == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < path->depth; i++) {
+        if (use_code(self, path->codes[i]) < 0) {
+            /* Codes without a use go with the next discard(). */
+            unuse_codes(self, path->codes, i);
+            PyMem_Free(entry);
+            return NULL;
+        }
+    }
+    entry->value = value;
+    Py_INCREF(value);
+    entry->depth = path->depth;
+    entry->hash = path->hash;
+    memcpy(entry->codes, path->codes, path->depth * sizeof(PyObject *));
+    memcpy(ENTRY_LASTIS(entry), path->lastis, path->depth * sizeof(int));
+    put_entry(self->entries, self->entry_slots, entry);
+    self->entry_count++;
+    return value;
+}
+
+/* What was taken out of a table, to be dropped when the table is whole again. */
+typedef struct {
+    Entry **entries;
+    Py_ssize_t entry_slots;
+    CodeSlot *codes;
+    Py_ssize_t code_slots;
+} Remains;
+
+static void
+drop_remains(Remains *remains)
+{
+    for (Py_ssize_t i = 0; i < remains->entry_slots; i++) {
+        if (remains->entries[i] != NULL) {
+            Py_DECREF(remains->entries[i]->value);
+            PyMem_Free(remains->entries[i]);
+        }
+    }
+    for (Py_ssize_t i = 0; i < remains->code_slots; i++) {
+        Py_XDECREF(remains->codes[i].code);
+    }
+    PyMem_Free(remains->entries);
+    PyMem_Free(remains->codes);
+}
+
+static Remains
+take_all(PathTable *self)
+{
+    Remains remains = {
+        self->entries, self->entry_slots, self->codes, self->code_slots};
+    self->entries = NULL;
+    self->entry_slots = self->entry_count = 0;
+    self->codes = NULL;
+    self->code_slots = self->code_count = 0;
+    return remains;
+}
+
+/* Take out the entries with a code object that is marked as condemned. */
+static Py_ssize_t
+take_condemned(PathTable *self, Remains *remains)
+{
+    memset(remains, 0, sizeof(*remains));
+    Entry **entries = PyMem_Calloc(self->entry_slots, sizeof(*entries));
+    Entry **dropped = PyMem_Calloc(self->entry_slots, sizeof(*dropped));
+    CodeSlot *codes = PyMem_Calloc(self->code_slots, sizeof(*codes));
+    if (entries == NULL || dropped == NULL || codes == NULL) {
+        PyMem_Free(entries);
+        PyMem_Free(dropped);
+        PyMem_Free(codes);
+        PyErr_NoMemory();
+        return -1;
+    }
+    Py_ssize_t count = 0;
+    for (Py_ssize_t i = 0; i < self->entry_slots; i++) {
+        Entry *entry = self->entries[i];
+        int condemned = 0;
+        for (Py_ssize_t j = 0; entry && j < entry->depth && !condemned; j++) {
+            condemned = code_slot(
+                self->codes, self->code_slots, entry->codes[j])->condemned;
+        }
+        if (condemned) {
+            dropped[i] = entry;
+            count++;
+            unuse_codes(self, entry->codes, entry->depth);
+        }
+        else if (entry != NULL) {
+            put_entry(entries, self->entry_slots, entry);
+        }
+    }
+    CodeSlot *old_codes = self->codes;
+    for (Py_ssize_t i = 0; i < self->code_slots; i++) {
+        if (old_codes[i].code != NULL && old_codes[i].uses > 0) {
+            *code_slot(codes, self->code_slots, old_codes[i].code) = old_codes[i];
+            old_codes[i].code = NULL;
+        }
+        else if (old_codes[i].code != NULL) {
+            self->code_count--;
+        }
+    }
+    PyMem_Free(self->entries);
+    self->entries = entries;
+    self->entry_count -= count;
+    self->codes = codes;
+    remains->entries = dropped;
+    remains->entry_slots = self->entry_slots;
+    remains->codes = old_codes;
+    remains->code_slots = self->code_slots;
+    return count;
+}
+
+/* }}} */
+
+/* {{{ methods */
+
+static int
+parse_walk(Path *path, const char *name, PyObject *const *args, Py_ssize_t nargs,
+           Py_ssize_t least, Py_ssize_t most)
+{
+    if (nargs < least || nargs > most) {
+        PyErr_Format(PyExc_TypeError, "%s takes %zd to %zd arguments, not %zd",
+                     name, least, most, nargs);
+        return -1;
+    }
+    Py_ssize_t skip = PyLong_AsSsize_t(args[0]);
+    if (skip == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    Py_ssize_t max_frames = 0;
+    if (nargs > 1) {
+        max_frames = PyLong_AsSsize_t(args[1]);
+        if (max_frames == -1 && PyErr_Occurred()) {
+            return -1;
+        }
+    }
+    if (skip < 0 || max_frames < 0) {
+        PyErr_Format(PyExc_ValueError, "%s: negative number of frames", name);
+        return -1;
+    }
+    return path_walk(path, skip, max_frames);
+}
+
+PyDoc_STRVAR(lookup_doc,
+"lookup(skip, max_frames=0, /)\n--\n\n"
+"Return the value kept for the current call path, or None.");
+
+static PyObject *
+table_lookup(PathTable *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    Path path;
+    if (parse_walk(&path, "lookup", args, nargs, 1, 2) < 0) {
+        return NULL;
+    }
+    PyObject *value;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    value = find_value(self, &path);
+    if (value == NULL) {
+        value = Py_None;
+    }
+    Py_INCREF(value);
+    Py_END_CRITICAL_SECTION();
+    path_release(&path);
+    return value;
+}
+
+PyDoc_STRVAR(add_doc,
+"add(skip, max_frames, value, /)\n--\n\n"
+"Keep *value* for the current call path, unless one is kept already.\n\n"
+"Return the value that is kept: all threads get the same one.");
+
+static PyObject *
+table_add(PathTable *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    Path path;
+    if (nargs != 3) {
+        PyErr_Format(PyExc_TypeError, "add takes 3 arguments, not %zd", nargs);
+        return NULL;
+    }
+    if (parse_walk(&path, "add", args, 2, 2, 2) < 0) {
+        return NULL;
+    }
+    PyObject *value;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    value = table_insert(self, &path, args[2]);
+    Py_XINCREF(value);
+    Py_END_CRITICAL_SECTION();
+    path_release(&path);
+    return value;
+}
+
+PyDoc_STRVAR(codes_doc,
+"codes()\n--\n\n"
+"Return a list of the code objects in the table's paths, each once.\n\n"
+"The table owns one reference to each.");
+
+static PyObject *
+table_codes(PathTable *self, PyObject *Py_UNUSED(ignored))
+{
+    /* Making the list may start a collection that changes the table. */
+    for (;;) {
+        PyObject *list = PyList_New(self->code_count);
+        if (list == NULL) {
+            return NULL;
+        }
+        int whole;
+        Py_BEGIN_CRITICAL_SECTION(self);
+        whole = self->code_count == PyList_GET_SIZE(list);
+        Py_ssize_t count = 0;
+        for (Py_ssize_t i = 0; whole && i < self->code_slots; i++) {
+            PyObject *code = self->codes[i].code;
+            if (code != NULL) {
+                Py_INCREF(code);
+                PyList_SET_ITEM(list, count++, code);
+            }
+        }
+        Py_END_CRITICAL_SECTION();
+        if (whole) {
+            return list;
+        }
+        Py_DECREF(list);
+    }
+}
+
+PyDoc_STRVAR(values_doc,
+"values()\n--\n\n"
+"Return a list of the values, one for each path.");
+
+static PyObject *
+table_values(PathTable *self, PyObject *Py_UNUSED(ignored))
+{
+    for (;;) {
+        PyObject *list = PyList_New(self->entry_count);
+        if (list == NULL) {
+            return NULL;
+        }
+        int whole;
+        Py_BEGIN_CRITICAL_SECTION(self);
+        whole = self->entry_count == PyList_GET_SIZE(list);
+        Py_ssize_t count = 0;
+        for (Py_ssize_t i = 0; whole && i < self->entry_slots; i++) {
+            if (self->entries[i] != NULL) {
+                Py_INCREF(self->entries[i]->value);
+                PyList_SET_ITEM(list, count++, self->entries[i]->value);
+            }
+        }
+        Py_END_CRITICAL_SECTION();
+        if (whole) {
+            return list;
+        }
+        Py_DECREF(list);
+    }
+}
+
+PyDoc_STRVAR(discard_doc,
+"discard(codes, /)\n--\n\n"
+"Drop the entries whose path has one of the code objects in *codes*.\n\n"
+"Return how many there were.");
+
+static PyObject *
+table_discard(PathTable *self, PyObject *codes)
+{
+    PyObject *fast = PySequence_Fast(codes, "discard: not a sequence");
+    if (fast == NULL) {
+        return NULL;
+    }
+    Py_ssize_t count = 0;
+    Remains remains = {NULL, 0, NULL, 0};
+    Py_BEGIN_CRITICAL_SECTION(self);
+    if (self->code_slots != 0) {
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast); i++) {
+            PyObject *code = PySequence_Fast_GET_ITEM(fast, i);
+            CodeSlot *slot = code_slot(self->codes, self->code_slots, code);
+            if (slot->code != NULL) {
+                slot->condemned = 1;
+                count++;
+            }
+        }
+        if (count > 0) {
+            count = take_condemned(self, &remains);
+        }
+    }
+    Py_END_CRITICAL_SECTION();
+    Py_DECREF(fast);
+    drop_remains(&remains);
+    return count < 0 ? NULL : PyLong_FromSsize_t(count);
+}
+
+PyDoc_STRVAR(clear_doc, "clear()\n--\n\nDrop all entries.");
+
+static PyObject *
+table_clear(PathTable *self, PyObject *Py_UNUSED(ignored))
+{
+    Remains remains;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    remains = take_all(self);
+    Py_END_CRITICAL_SECTION();
+    drop_remains(&remains);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(sizeof_doc,
+"__sizeof__()\n--\n\n"
+"Return the table's size in bytes, without the values and code objects.");
+
+static PyObject *
+table_sizeof(PathTable *self, PyObject *Py_UNUSED(ignored))
+{
+    size_t size = sizeof(PathTable);
+    Py_BEGIN_CRITICAL_SECTION(self);
+    size += self->entry_slots * sizeof(Entry *);
+    size += self->code_slots * sizeof(CodeSlot);
+    for (Py_ssize_t i = 0; i < self->entry_slots; i++) {
+        if (self->entries[i] != NULL) {
+            size += ENTRY_SIZE(self->entries[i]->depth);
+        }
+    }
+    Py_END_CRITICAL_SECTION();
+    return PyLong_FromSize_t(size);
+}
+
+static Py_ssize_t
+table_length(PathTable *self)
+{
+    return self->entry_count;
+}
+
+static int
+table_traverse(PathTable *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    for (Py_ssize_t i = 0; i < self->entry_slots; i++) {
+        if (self->entries[i] != NULL) {
+            Py_VISIT(self->entries[i]->value);
+        }
+    }
+    for (Py_ssize_t i = 0; i < self->code_slots; i++) {
+        Py_VISIT(self->codes[i].code);
+    }
+    return 0;
+}
+
+static int
+table_tp_clear(PathTable *self)
+{
+    Remains remains = take_all(self);
+    drop_remains(&remains);
+    return 0;
+}
+
+static void
+table_dealloc(PathTable *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    table_tp_clear(self);
+    type->tp_free((PyObject *)self);
+    Py_DECREF(type);
+}
+
+/* }}} */
+
+/* {{{ the module */
+
+static PyMethodDef table_methods[] = {
+    {"lookup", (PyCFunction)(void (*)(void))table_lookup, METH_FASTCALL,
+     lookup_doc},
+    {"add", (PyCFunction)(void (*)(void))table_add, METH_FASTCALL, add_doc},
+    {"codes", (PyCFunction)table_codes, METH_NOARGS, codes_doc},
+    {"values", (PyCFunction)table_values, METH_NOARGS, values_doc},
+    {"discard", (PyCFunction)table_discard, METH_O, discard_doc},
+    {"clear", (PyCFunction)table_clear, METH_NOARGS, clear_doc},
+    {"__sizeof__", (PyCFunction)table_sizeof, METH_NOARGS, sizeof_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(table_doc,
+"PathTable()\n--\n\n"
+"A table from call paths to values, see pytato_provenance.capture.paths.");
+
+static PyType_Slot table_slots[] = {
+    {Py_tp_doc, (void *)table_doc},
+    {Py_tp_methods, table_methods},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, table_dealloc},
+    {Py_tp_traverse, table_traverse},
+    {Py_tp_clear, table_tp_clear},
+    {Py_sq_length, table_length},
+    {0, NULL},
+};
+
+static PyType_Spec table_spec = {
+    .name = "pytato_provenance.capture._walk.PathTable",
+    .basicsize = sizeof(PathTable),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = table_slots,
+};
+
+static int
+walk_exec(PyObject *module)
+{
+    /* Before 3.12 no slot says so, and then only isolated ones heed it. */
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError,
+            "pytato_provenance.capture._walk does not work in subinterpreters: "
+            "record in the main interpreter");
+        return -1;
+    }
+    PyObject *type = PyType_FromModuleAndSpec(module, &table_spec, NULL);
+    if (type == NULL) {
+        return -1;
+    }
+    int status = PyModule_AddType(module, (PyTypeObject *)type);
+    Py_DECREF(type);
+    return status;
+}
+
+static PyModuleDef_Slot walk_slots[] = {
+    {Py_mod_exec, walk_exec},
+#ifdef Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+#ifdef Py_MOD_GIL_NOT_USED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef walk_module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "pytato_provenance.capture._walk",
+    .m_doc = "The current call path, looked up in a table (compiled part).",
+    .m_size = 0,
+    .m_slots = walk_slots,
+};
+
+PyMODINIT_FUNC
+PyInit__walk(void)
+{
+    return PyModuleDef_Init(&walk_module);
+}
+
+/* }}} */
