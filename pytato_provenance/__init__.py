@@ -1,0 +1,69 @@
+"""
+From any array, node, statement or kernel of :mod:`pytato` back to the Python line.
+
+Importing this package patches nothing.
+
+.. autofunction:: enable
+.. autofunction:: disable
+.. autofunction:: is_enabled
+.. autoclass:: recording
+.. autofunction:: created_at
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from pytato_provenance._released_pytato import (
+        mend_released_pytato as mend_released_pytato,
+        unmend_released_pytato as unmend_released_pytato,
+    )
+    from pytato_provenance.frames import (
+        register_library as register_library,
+        register_user as register_user,
+    )
+    from pytato_provenance.instrument import (
+        disable as disable,
+        enable as enable,
+        is_enabled as is_enabled,
+        recording as recording,
+    )
+    from pytato_provenance.sites import CreationSite as CreationSite, Frame as Frame
+    from pytato_provenance.tags import CreatedAt as CreatedAt, created_at as created_at
+
+
+# Loaded when first used: a saved record is read where there is no host.
+_HOME = {
+    "CreatedAt": "tags",
+    "CreationSite": "sites",
+    "Frame": "sites",
+    "created_at": "tags",
+    "disable": "instrument",
+    "enable": "instrument",
+    "is_enabled": "instrument",
+    "mend_released_pytato": "_released_pytato",
+    "recording": "instrument",
+    "register_library": "frames",
+    "register_user": "frames",
+    "unmend_released_pytato": "_released_pytato",
+}
+
+__all__ = tuple(sorted(_HOME))
+
+
+def __getattr__(name: str) -> object:
+    try:
+        home = _HOME[name]
+    except KeyError:
+        raise AttributeError(
+            f"module '{__name__}' has no attribute '{name}'") from None
+    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

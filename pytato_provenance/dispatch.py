@@ -1,0 +1,182 @@
+"""
+What runs in the host's place while its factories and mappers are patched.
+
+.. autofunction:: created_at_seam
+.. autofunction:: post_init_with_site
+.. autofunction:: init_with_site
+.. autofunction:: dataclass_init_with_site
+.. autofunction:: container_with_site
+.. autofunction:: result_inherits
+.. autofunction:: dispatch_with_origin
+.. autofunction:: function_under_origin
+
+Each takes the original and returns the replacement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pytato_provenance import scope as _scope_module
+from pytato_provenance.scope import current_scope, origin, tags_for_new_array
+
+from pytato_provenance.tags import SitedTags, has_site, set_site
+
+
+if TYPE_CHECKING:
+    from pytools.tag import Tag
+
+
+_set_origin = origin.set
+_reset_origin = origin.reset
+_NO_TAGS: frozenset[Tag] = frozenset()
+
+
+def created_at_seam(original: Callable[..., frozenset[Tag]]) -> Callable[..., Any]:
+    """The development host's own way to ask for the tag of a new array."""
+    def _get_created_at_tag(stacklevel: int = 1) -> frozenset[Tag]:
+        tags = tags_for_new_array()
+        if tags is not None:
+            return tags
+        if current_scope().record:
+            # Under a mapper, in place of a node whose site is not known.
+            return _NO_TAGS
+        return original(stacklevel + 1)
+
+    return _get_created_at_tag
+
+
+def post_init_with_site(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    """For arrays that the development host makes without asking for a tag."""
+    def __post_init__(self: Any) -> None:
+        if not self.non_equality_tags:
+            tags = tags_for_new_array()
+            if tags is not None:
+                _set_non_equality_tags(self, tags)
+        elif current_scope().record and not has_site(self):
+            _complete(self)
+        original(self)
+
+    return __post_init__
+
+
+def _set_non_equality_tags(node: Any, tags: frozenset[Tag]) -> None:
+    try:
+        object.__setattr__(node, "non_equality_tags", tags)
+    except AttributeError:
+        # A node whose tags are, by construction, those of another.
+        pass
+
+
+def _complete(node: Any) -> None:
+    tags = tags_for_new_array()
+    if tags is not None:
+        _set_non_equality_tags(node, node.non_equality_tags | tags)
+
+
+def dataclass_init_with_site(original: Callable[..., None]) -> Callable[..., None]:
+    """Under ``python -O`` the development host's arrays have no ``__post_init__``."""
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if current_scope().record and not has_site(self):
+            _complete(self)
+
+    return __init__
+
+
+def init_with_site(original: Callable[..., None]) -> Callable[..., None]:
+    """The released host's one constructor of all arrays."""
+    def __init__(self: Any, tags: frozenset[Tag] = _NO_TAGS) -> None:
+        original(self, tags)
+        # A set that has a site comes from the node that this one is a copy of.
+        if type(tags) is not SitedTags:
+            sited = tags_for_new_array()
+            if sited is not None:
+                self.tags = sited if not tags else SitedTags(tags, sited.created_at)  # type: ignore[attr-defined]
+
+    return __init__
+
+
+def container_with_site(original: Callable[..., None]) -> Callable[..., None]:
+    """For calls of loopy kernels: their results are made later, wherever they are
+    asked for, and are the call's."""
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if current_scope().record and not has_site(self):
+            tags = tags_for_new_array()
+            if tags is not None:
+                site = getattr(tags, "created_at", None) or next(iter(tags)).site  # type: ignore[attr-defined]
+                set_site(self, site)
+
+    return wrapper
+
+
+def result_inherits(origin_of: Callable[[Any, str], Any]
+                    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """
+    :arg origin_of: takes a container and a name, returns what the entry's site is.
+    :returns: a wrapper for a container's ``__getitem__``.
+    """
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def __getitem__(self: Any, name: str) -> Any:
+            if not current_scope().record:
+                return original(self, name)
+            token = _set_origin(origin_of(self, name))
+            try:
+                return original(self, name)
+            finally:
+                _reset_origin(token)
+
+        return __getitem__
+
+    return wrap
+
+
+def dispatch_with_origin(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The host's ``Mapper.rec``: what is made beneath it is made in place of *expr*.
+
+    Replaces the body rather than wrapping it: one more Python frame a node would halve
+    the depth that a mapper reaches.
+    """
+    def rec(self: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
+        method = getattr(self, getattr(expr, "_mapper_method", ""), None)
+        if method is None:
+            # Foreign objects and classes with a fallback: rare, and the host's to say.
+            return original(self, expr, *args, **kwargs)
+        scope = _scope_module._get_scope()
+        if not (_scope_module._everywhere if scope is None else scope).record:
+            return method(expr, *args, **kwargs)
+        token = _set_origin(expr)
+        try:
+            return method(expr, *args, **kwargs)
+        finally:
+            _reset_origin(token)
+
+    return rec
+
+
+def function_under_origin(original: Callable[..., None]) -> Callable[..., None]:
+    """For the mapper that applies the user's function to each node before it
+    dispatches it: what the function makes is made in place of that node."""
+    def __init__(self: Any, map_fn: Callable[[Any], Any], *args: Any,
+                 **kwargs: Any) -> None:
+        if not isinstance(map_fn, _UnderOrigin):
+            map_fn = _UnderOrigin(map_fn)
+        original(self, map_fn, *args, **kwargs)
+
+    return __init__
+
+
+class _UnderOrigin:
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.__wrapped__ = function
+
+    def __call__(self, expr: Any) -> Any:
+        if not current_scope().record:
+            return self.__wrapped__(expr)
+        token = _set_origin(expr)
+        try:
+            return self.__wrapped__(expr)
+        finally:
+            _reset_origin(token)

@@ -1,0 +1,179 @@
+"""
+Switching recording on and off.
+
+.. autofunction:: enable
+.. autofunction:: disable
+.. autofunction:: is_enabled
+.. autoclass:: recording
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from contextvars import Token
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pytato_provenance import scope as _scope
+from pytato_provenance._patching import PatchSet
+from pytato_provenance._released_pytato import mend_released_pytato
+from pytato_provenance.capture import CaptureStrategy, make_strategy
+from pytato_provenance.diagnostic import UsageError
+from pytato_provenance.patch_points import recording_points
+from pytato_provenance.scope import OFF, Scope, current_scope
+
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_lock = threading.RLock()
+_patches: PatchSet | None = None
+_strategy: CaptureStrategy | None = None
+
+
+def _install(capture: str | None, options: dict[str, Any]) -> CaptureStrategy:
+    """Patch the host and start the strategy, unless that is done."""
+    global _patches, _strategy
+    with _lock:
+        strategy = _strategy
+        if strategy is None or (
+                capture is not None and (capture != strategy.name or options)):
+            strategy = make_strategy(capture or "stack", **options)
+            strategy.start()
+        try:
+            if _patches is None:
+                mend_released_pytato()
+                patches = PatchSet(recording_points())
+                patches.install()
+                _patches = patches
+        except BaseException:
+            if strategy is not _strategy:
+                strategy.stop()
+            raise
+        if _strategy is not None and _strategy is not strategy:
+            _strategy.stop()
+        _strategy = strategy
+        return strategy
+
+
+def enable(*, capture: str | None = None, annotate: bool | str = False,
+           history: bool = False, audit: str | None = None,
+           **capture_options: Any) -> None:
+    """Record the creation site of every array that is made from now on, in every
+    thread. Twice is once.
+
+    :arg capture: how sites are taken: one of
+        :func:`~pytato_provenance.capture.strategy_names`; ``"stack"`` by default.
+    :arg annotate: *True* or ``"beside"`` keeps for each generated kernel an annotated
+        text (see :func:`~pytato_provenance.kernel_source`) and leaves what is compiled
+        alone; ``"embed"`` puts the comments into what is compiled.
+    :arg history: whether transforms leave a history on the nodes that they make.
+    :arg audit: ``"warn"`` or ``"raise"`` checks each transform that runs through this
+        package for lost sites.
+    :arg capture_options: of the strategy, such as ``max_frames``.
+    :raises ~pytato_provenance.diagnostic.UsageError: for a bad argument, or if the host
+        is missing. Nothing is changed then.
+    """
+    _check(audit)
+    if annotate not in (False, True, "beside", "embed"):
+        raise UsageError(f"annotate={annotate!r}: pass False, True, 'beside' or 'embed'")
+    with _lock:
+        strategy = _install(capture, capture_options)
+        _set_annotation(annotate)
+        _scope.set_everywhere(Scope(record=True, capture=strategy.capture,
+                                    history=history, audit=audit))
+
+
+def _set_annotation(annotate: bool | str) -> None:
+    if not annotate:
+        import sys
+        if "pytato_provenance.lowering" not in sys.modules:
+            return
+    from pytato_provenance.lowering import annotate_programs, stop_annotating
+    if annotate:
+        annotate_programs("embed" if annotate == "embed" else "beside")
+    else:
+        stop_annotating()
+
+
+def disable() -> None:
+    """Stop recording everywhere and put back every attribute of the host. The mend of
+    the released host has a lifetime of its own and stays."""
+    global _patches, _strategy
+    with _lock:
+        _scope.set_everywhere(OFF)
+        _set_annotation(False)
+        if _patches is not None:
+            _patches.restore()
+            _patches = None
+        if _strategy is not None:
+            _strategy.stop()
+            _strategy = None
+
+
+def is_enabled() -> bool:
+    """
+    :returns: whether an array made here and now would be recorded.
+    """
+    return _patches is not None and current_scope().record
+
+
+def _check(audit: str | None) -> None:
+    if audit not in (None, "warn", "raise"):
+        raise UsageError(f"audit={audit!r}: pass None, 'warn' or 'raise'")
+
+
+class recording:  # noqa: N801
+    """A scope in which arrays are recorded, in this thread or async task only.
+
+    A context manager, which can be entered again and nested, and a decorator. The first
+    scope patches the host; the patches stay until :func:`disable`, scopes after that
+    only switch a context variable.
+
+    :arg record: *False* makes a scope in which nothing is recorded.
+    :arg history: as in :func:`enable`.
+    :arg audit: as in :func:`enable`.
+    :raises ~pytato_provenance.diagnostic.UsageError: for a bad argument.
+    """
+
+    def __init__(self, record: bool = True, *, history: bool | None = None,
+                 audit: str | None = None) -> None:
+        _check(audit)
+        self._record = record
+        self._history = history
+        self._audit = audit
+        self._tokens: list[Token[Scope | None]] = []
+
+    def __enter__(self) -> recording:
+        outer = current_scope()
+        if self._record:
+            strategy = _strategy if _patches is not None else None
+            if strategy is None:
+                strategy = _install(None, {})
+            scope = replace(outer, record=True, capture=strategy.capture)
+        else:
+            scope = replace(outer, record=False)
+        if self._history is not None:
+            scope = replace(scope, history=self._history)
+        if self._audit is not None:
+            scope = replace(scope, audit=self._audit)
+        self._tokens.append(_scope._scope.set(scope))
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None,
+                 exc: BaseException | None, tb: TracebackType | None) -> None:
+        _scope._scope.reset(self._tokens.pop())
+
+    def __call__(self, function: F) -> F:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            # A scope of its own for each call: calls nest and run in threads.
+            with recording(self._record, history=self._history, audit=self._audit):
+                return function(*args, **kwargs)
+
+        return wrapper  # type: ignore[return-value]

@@ -1,0 +1,113 @@
+"""
+What of the host is hooked, and why: one table.
+
+.. autofunction:: recording_points
+.. autodata:: NOT_HOOKED
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+
+from pytato_provenance import dispatch
+from pytato_provenance._host import host
+from pytato_provenance._patching import PatchPoint
+
+
+def _has(module: str, path: str) -> Callable[[], bool]:
+    def probe() -> bool:
+        try:
+            owner = importlib.import_module(module)
+            for name in path.split("."):
+                owner = getattr(owner, name)
+        except (ImportError, AttributeError):
+            return False
+        return True
+
+    return probe
+
+
+def _keeps_tags_apart() -> bool:
+    return host().has_non_equality_tags
+
+
+def _one_constructor() -> bool:
+    return not host().has_non_equality_tags
+
+
+def _checks_new_arrays() -> bool:
+    return _keeps_tags_apart() and "__post_init__" in vars(host().array)
+
+
+def _own_inits() -> Iterator[PatchPoint]:
+    """Without ``__debug__`` the development host's arrays have no common hook."""
+    if not _keeps_tags_apart() or _checks_new_arrays():
+        return
+    for cls in host().array_types:
+        if "__init__" in vars(cls) and cls is not host().array:
+            yield PatchPoint(
+                cls.__module__, f"{cls.__qualname__}.__init__",
+                dispatch.dataclass_init_with_site,
+                "arrays made without asking for a tag, where __post_init__ is not "
+                "compiled in")
+
+
+_POINTS = (
+    PatchPoint(
+        "pytato.array", "_get_created_at_tag", dispatch.created_at_seam,
+        "asked by every user-facing function for the tag of a new array",
+        _has("pytato.array", "_get_created_at_tag")),
+    PatchPoint(
+        "pytato.cmath", "_get_created_at_tag", dispatch.created_at_seam,
+        "the same, bound by name in the module of mathematical functions",
+        _has("pytato.cmath", "_get_created_at_tag")),
+    PatchPoint(
+        "pytato.distributed.nodes", "_get_created_at_tag", dispatch.created_at_seam,
+        "the same, bound by name in the module of sends and receives",
+        _has("pytato.distributed.nodes", "_get_created_at_tag")),
+    PatchPoint(
+        "pytato.array", "Array.__post_init__", dispatch.post_init_with_site,
+        "results of loopy calls, placeholders of traced functions, and what mappers "
+        "and users make by calling a class, without asking for a tag",
+        _checks_new_arrays),
+    PatchPoint(
+        "pytato.array", "Array.__init__", dispatch.init_with_site,
+        "the one constructor of all arrays of the released host", _one_constructor),
+    PatchPoint(
+        "pytato.array", "DictOfNamedArrays.__getitem__",
+        dispatch.result_inherits(lambda names, name: names._data.get(name)),
+        "an entry of a dictionary is its expression's, whoever asks for it",
+        _one_constructor),
+    PatchPoint(
+        "pytato.loopy", "LoopyCall.__post_init__", dispatch.container_with_site,
+        "the call, whose results are made when somebody asks for them",
+        _has("pytato.loopy", "LoopyCall.__post_init__")),
+    PatchPoint(
+        "pytato.loopy", "LoopyCall.__init__", dispatch.container_with_site,
+        "the same on the released host",
+        lambda: not _has("pytato.loopy", "LoopyCall.__post_init__")()),
+    PatchPoint(
+        "pytato.loopy", "LoopyCall.__getitem__",
+        dispatch.result_inherits(lambda call, name: call),
+        "a result is the call's, whoever asks for it"),
+    PatchPoint(
+        "pytato.transform", "Mapper.rec", dispatch.dispatch_with_origin,
+        "a node that a mapper makes inherits from the node it replaces"),
+    PatchPoint(
+        "pytato.transform", "CachedMapAndCopyMapper.__init__",
+        dispatch.function_under_origin,
+        "what the user's function makes of a node inherits from that node",
+        _has("pytato.transform", "CachedMapAndCopyMapper")),
+)
+
+
+def recording_points() -> tuple[PatchPoint, ...]:
+    """
+    :returns: the patch points of recording on this host.
+    """
+    return (*_POINTS, *_own_inits())
+
+
+NOT_HOOKED: dict[str, str] = {}
+"""Public ways of the host that need no hook, with the reason."""
