@@ -14,11 +14,17 @@ Run it with its OpenCL shown on standard output::
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
 import pytato as pt
+
+
+if TYPE_CHECKING:
+    from pytato.target import BoundProgram
+
 
 NX = 48  # points around the ring
 NY = 31  # points between the walls
@@ -48,7 +54,7 @@ def laplacian(temperature: pt.Array, wall: pt.Array) -> pt.Array:
     )
 
 
-def build_program() -> pt.target.BoundProgram:
+def build_program() -> BoundProgram:
     """Return a program that takes ``u0`` through :data:`STEPS_PER_PROGRAM` steps."""
     temperature = pt.make_placeholder(name="u0", shape=(NY, NX), dtype=np.float64)
     wall = pt.zeros((1, NX), dtype=np.float64)
@@ -77,7 +83,7 @@ def mode(time: float) -> np.ndarray:
 
 def main() -> None:
     """Integrate, and compare with the decay of the mode."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Solve the heat equation.")
     parser.add_argument(
         "--calls", type=int, default=25, help="how often the program is called"
     )
