@@ -23,9 +23,9 @@ class Operators:
     def __init__(self, discretization: Discretization) -> None:
         self.discretization = discretization
         self.weak_derivative_matrix = pt.make_data_wrapper(
-            discretization.weak_derivative, name="weak_derivative"
+            discretization.weak_derivative
         )
-        self.lift_matrix = pt.make_data_wrapper(discretization.lift, name="lift")
+        self.lift_matrix = pt.make_data_wrapper(discretization.lift)
 
     def to_elements(self, state: pt.Array) -> pt.Array:
         """Return the nodal values that the flat vector *state* lists."""

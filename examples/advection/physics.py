@@ -24,12 +24,8 @@ class Advection:
         self.velocity = velocity
 
         normal_velocity = velocity * operators.discretization.normals
-        self.outflow = pt.make_data_wrapper(
-            np.maximum(normal_velocity, 0), name="outflow"
-        )
-        self.inflow = pt.make_data_wrapper(
-            np.minimum(normal_velocity, 0), name="inflow"
-        )
+        self.outflow = pt.make_data_wrapper(np.maximum(normal_velocity, 0))
+        self.inflow = pt.make_data_wrapper(np.minimum(normal_velocity, 0))
 
     def upwind_flux(self, interior: pt.Array, exterior: pt.Array) -> pt.Array:
         """Return the flux out of each element, taken from where the wave comes from."""
