@@ -7,9 +7,8 @@
  * Only CPython's public C API is used.  `paths.py` beside this file is the same
  * thing in Python; `tests/test_paths.py` holds both to one description.
  *
- * Ownership: the table owns one reference to each distinct code object that
- * occurs in one of its paths (so that an address in a key cannot be used again
- * by another code object), and one to each value.
+ * Ownership: an entry owns its value and the code objects of its path, so that
+ * an address in a path cannot come to mean another code object.
  *
  * Re-entrancy: walking may run arbitrary Python code (materialising a frame can
  * start a garbage collection before Python 3.12), as does dropping a reference.
@@ -32,6 +31,91 @@
 
 #define LOCAL_DEPTH 256
 #define FIRST_SLOTS 64  /* a power of two */
+
+typedef struct {
+    PyObject *value;
+    Py_ssize_t depth;
+    uint64_t hash;
+    PyObject *codes[1];  /* depth of them, then depth times an int */
+} Entry;
+
+#define ENTRY_SIZE(depth) \
+    (offsetof(Entry, codes) + (depth) * (sizeof(PyObject *) + sizeof(int)))
+#define ENTRY_LASTIS(entry) ((int *)((entry)->codes + (entry)->depth))
+
+typedef struct {
+    PyObject_HEAD
+    Entry **entries;
+    Py_ssize_t entry_slots;  /* a power of two, or 0 */
+    Py_ssize_t entry_count;
+    PyObject **marks;
+    Py_ssize_t mark_slots;   /* a power of two, or 0 */
+    Py_ssize_t mark_count;
+} PathTable;
+
+/* {{{ marked code objects */
+
+static Py_ssize_t
+mark_slot(PyObject **marks, Py_ssize_t slots, PyObject *code)
+{
+    uint64_t hash = ((uint64_t)(uintptr_t)code >> 4) * 0x9E3779B97F4A7C15u;
+    Py_ssize_t slot = (Py_ssize_t)((hash >> 32) & (uint64_t)(slots - 1));
+    while (marks[slot] != NULL && marks[slot] != code) {
+        slot = (slot + 1) & (slots - 1);
+    }
+    return slot;
+}
+
+static int
+is_marked(PathTable *self, PyObject *code)
+{
+    int marked;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    marked = self->mark_slots != 0
+        && self->marks[mark_slot(self->marks, self->mark_slots, code)] != NULL;
+    Py_END_CRITICAL_SECTION();
+    return marked;
+}
+
+/* Slots for one item more at a load of at most one half. */
+static Py_ssize_t
+enough_slots(Py_ssize_t slots, Py_ssize_t count)
+{
+    if (slots == 0) {
+        return FIRST_SLOTS;
+    }
+    return slots < 2 * (count + 1) ? 2 * slots : slots;
+}
+
+static int
+insert_mark(PathTable *self, PyObject *code)
+{
+    Py_ssize_t slots = enough_slots(self->mark_slots, self->mark_count);
+    if (slots != self->mark_slots) {
+        PyObject **marks = PyMem_Calloc(slots, sizeof(*marks));
+        if (marks == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        for (Py_ssize_t i = 0; i < self->mark_slots; i++) {
+            if (self->marks[i] != NULL) {
+                marks[mark_slot(marks, slots, self->marks[i])] = self->marks[i];
+            }
+        }
+        PyMem_Free(self->marks);
+        self->marks = marks;
+        self->mark_slots = slots;
+    }
+    Py_ssize_t slot = mark_slot(self->marks, self->mark_slots, code);
+    if (self->marks[slot] == NULL) {
+        Py_INCREF(code);
+        self->marks[slot] = code;
+        self->mark_count++;
+    }
+    return 0;
+}
+
+/* }}} */
 
 /* {{{ paths */
 
@@ -89,11 +173,11 @@ frame_lasti(PyFrameObject *frame)
 #endif
 }
 
-/* Walk the stack from the frame *skip* levels above the caller, at most
- * *max_frames* frames of it if that is positive.  A stack that is not deep
- * enough gives the empty path. */
+/* Walk the stack from the frame *skip* levels above the caller. If *max_frames* is
+ * positive, take the leading frames of marked code and then that many.  A stack
+ * that is not deep enough gives the empty path. */
 static int
-path_walk(Path *path, Py_ssize_t skip, Py_ssize_t max_frames)
+path_walk(Path *path, PathTable *table, Py_ssize_t skip, Py_ssize_t max_frames)
 {
     path->depth = 0;
     path->room = LOCAL_DEPTH;
@@ -102,6 +186,7 @@ path_walk(Path *path, Py_ssize_t skip, Py_ssize_t max_frames)
 
     uint64_t hash = 0x9E3779B97F4A7C15u;
     Py_ssize_t depth = 0;
+    Py_ssize_t last = 0;  /* the depth at which to stop, once known */
     PyFrameObject *frame = PyEval_GetFrame();
     Py_XINCREF(frame);
     while (frame != NULL) {
@@ -125,9 +210,12 @@ path_walk(Path *path, Py_ssize_t skip, Py_ssize_t max_frames)
             hash ^= ((uint64_t)(uintptr_t)code >> 4)
                 + (uint64_t)(uint32_t)lasti * 0xD6E8FEB86659FD93u;
             hash *= 0xFF51AFD7ED558CCDu;
+            if (max_frames > 0 && last == 0 && !is_marked(table, code)) {
+                last = depth - 1 + max_frames;
+            }
             /* The running frame holds its code for as long as we need it. */
             Py_DECREF(code);
-            if (depth == max_frames) {
+            if (depth == last) {
                 Py_DECREF(frame);
                 break;
             }
@@ -143,34 +231,7 @@ path_walk(Path *path, Py_ssize_t skip, Py_ssize_t max_frames)
 
 /* }}} */
 
-/* {{{ the table */
-
-typedef struct {
-    PyObject *value;
-    Py_ssize_t depth;
-    uint64_t hash;
-    PyObject *codes[1];  /* depth of them, then depth times an int */
-} Entry;
-
-#define ENTRY_SIZE(depth) \
-    (offsetof(Entry, codes) + (depth) * (sizeof(PyObject *) + sizeof(int)))
-#define ENTRY_LASTIS(entry) ((int *)((entry)->codes + (entry)->depth))
-
-typedef struct {
-    PyObject *code;
-    Py_ssize_t uses;
-    int condemned;
-} CodeSlot;
-
-typedef struct {
-    PyObject_HEAD
-    Entry **entries;
-    Py_ssize_t entry_slots;  /* a power of two, or 0 */
-    Py_ssize_t entry_count;
-    CodeSlot *codes;
-    Py_ssize_t code_slots;   /* a power of two, or 0 */
-    Py_ssize_t code_count;
-} PathTable;
+/* {{{ entries */
 
 static Py_ssize_t
 entry_slot(Entry **entries, Py_ssize_t slots, const Path *path)
@@ -200,92 +261,6 @@ put_entry(Entry **entries, Py_ssize_t slots, Entry *entry)
     entries[slot] = entry;
 }
 
-static CodeSlot *
-code_slot(CodeSlot *codes, Py_ssize_t slots, PyObject *code)
-{
-    uint64_t hash = ((uint64_t)(uintptr_t)code >> 4) * 0x9E3779B97F4A7C15u;
-    Py_ssize_t slot = (Py_ssize_t)((hash >> 32) & (uint64_t)(slots - 1));
-    while (codes[slot].code != NULL && codes[slot].code != code) {
-        slot = (slot + 1) & (slots - 1);
-    }
-    return &codes[slot];
-}
-
-/* Slots for *count* items at a load of at most one half. */
-static Py_ssize_t
-enough_slots(Py_ssize_t slots, Py_ssize_t count)
-{
-    if (slots == 0) {
-        slots = FIRST_SLOTS;
-    }
-    while (slots < 2 * count) {
-        slots *= 2;
-    }
-    return slots;
-}
-
-/* Make room for one more entry. */
-static int
-reserve_entry(PathTable *self)
-{
-    Py_ssize_t slots = enough_slots(self->entry_slots, self->entry_count + 1);
-    if (slots == self->entry_slots) {
-        return 0;
-    }
-    Entry **entries = PyMem_Calloc(slots, sizeof(*entries));
-    if (entries == NULL) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < self->entry_slots; i++) {
-        if (self->entries[i] != NULL) {
-            put_entry(entries, slots, self->entries[i]);
-        }
-    }
-    PyMem_Free(self->entries);
-    self->entries = entries;
-    self->entry_slots = slots;
-    return 0;
-}
-
-/* Count one more use of *code*, owning it from the first one on. */
-static int
-use_code(PathTable *self, PyObject *code)
-{
-    Py_ssize_t slots = enough_slots(self->code_slots, self->code_count + 1);
-    if (slots != self->code_slots) {
-        CodeSlot *codes = PyMem_Calloc(slots, sizeof(*codes));
-        if (codes == NULL) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        for (Py_ssize_t i = 0; i < self->code_slots; i++) {
-            if (self->codes[i].code != NULL) {
-                *code_slot(codes, slots, self->codes[i].code) = self->codes[i];
-            }
-        }
-        PyMem_Free(self->codes);
-        self->codes = codes;
-        self->code_slots = slots;
-    }
-    CodeSlot *slot = code_slot(self->codes, self->code_slots, code);
-    if (slot->code == NULL) {
-        slot->code = code;
-        Py_INCREF(code);
-        self->code_count++;
-    }
-    slot->uses++;
-    return 0;
-}
-
-static void
-unuse_codes(PathTable *self, PyObject **codes, Py_ssize_t count)
-{
-    for (Py_ssize_t i = 0; i < count; i++) {
-        code_slot(self->codes, self->code_slots, codes[i])->uses--;
-    }
-}
-
 static PyObject *
 find_value(PathTable *self, const Path *path)
 {
@@ -299,126 +274,81 @@ find_value(PathTable *self, const Path *path)
 
 /* The value that the table keeps for *path* (borrowed), or NULL with an error. */
 static PyObject *
-table_insert(PathTable *self, const Path *path, PyObject *value)
+insert_entry(PathTable *self, const Path *path, PyObject *value)
 {
     PyObject *known = find_value(self, path);
     if (known != NULL) {
         return known;
     }
-    if (reserve_entry(self) < 0) {
-        return NULL;
+    Py_ssize_t slots = enough_slots(self->entry_slots, self->entry_count);
+    if (slots != self->entry_slots) {
+        Entry **entries = PyMem_Calloc(slots, sizeof(*entries));
+        if (entries == NULL) {
+            PyErr_NoMemory();
+            return NULL;
+        }
+        for (Py_ssize_t i = 0; i < self->entry_slots; i++) {
+            if (self->entries[i] != NULL) {
+                put_entry(entries, slots, self->entries[i]);
+            }
+        }
+        PyMem_Free(self->entries);
+        self->entries = entries;
+        self->entry_slots = slots;
     }
     Entry *entry = PyMem_Malloc(ENTRY_SIZE(path->depth));
     if (entry == NULL) {
         PyErr_NoMemory();
         return NULL;
     }
-    for (Py_ssize_t i = 0; i < path->depth; i++) {
-        if (use_code(self, path->codes[i]) < 0) {
-            /* Codes without a use go with the next discard(). */
-            unuse_codes(self, path->codes, i);
-            PyMem_Free(entry);
-            return NULL;
-        }
-    }
-    entry->value = value;
     Py_INCREF(value);
+    entry->value = value;
     entry->depth = path->depth;
     entry->hash = path->hash;
-    memcpy(entry->codes, path->codes, path->depth * sizeof(PyObject *));
+    for (Py_ssize_t i = 0; i < path->depth; i++) {
+        Py_INCREF(path->codes[i]);
+        entry->codes[i] = path->codes[i];
+    }
     memcpy(ENTRY_LASTIS(entry), path->lastis, path->depth * sizeof(int));
     put_entry(self->entries, self->entry_slots, entry);
     self->entry_count++;
     return value;
 }
 
-/* What was taken out of a table, to be dropped when the table is whole again. */
-typedef struct {
-    Entry **entries;
-    Py_ssize_t entry_slots;
-    CodeSlot *codes;
-    Py_ssize_t code_slots;
-} Remains;
-
 static void
-drop_remains(Remains *remains)
+drop_all(PathTable *self)
 {
-    for (Py_ssize_t i = 0; i < remains->entry_slots; i++) {
-        if (remains->entries[i] != NULL) {
-            Py_DECREF(remains->entries[i]->value);
-            PyMem_Free(remains->entries[i]);
-        }
-    }
-    for (Py_ssize_t i = 0; i < remains->code_slots; i++) {
-        Py_XDECREF(remains->codes[i].code);
-    }
-    PyMem_Free(remains->entries);
-    PyMem_Free(remains->codes);
-}
+    Entry **entries;
+    PyObject **marks;
+    Py_ssize_t entry_slots, mark_slots;
 
-static Remains
-take_all(PathTable *self)
-{
-    Remains remains = {
-        self->entries, self->entry_slots, self->codes, self->code_slots};
+    /* The table is empty and whole before the first reference is dropped. */
+    Py_BEGIN_CRITICAL_SECTION(self);
+    entries = self->entries;
+    entry_slots = self->entry_slots;
+    marks = self->marks;
+    mark_slots = self->mark_slots;
     self->entries = NULL;
     self->entry_slots = self->entry_count = 0;
-    self->codes = NULL;
-    self->code_slots = self->code_count = 0;
-    return remains;
-}
+    self->marks = NULL;
+    self->mark_slots = self->mark_count = 0;
+    Py_END_CRITICAL_SECTION();
 
-/* Take out the entries with a code object that is marked as condemned. */
-static Py_ssize_t
-take_condemned(PathTable *self, Remains *remains)
-{
-    memset(remains, 0, sizeof(*remains));
-    Entry **entries = PyMem_Calloc(self->entry_slots, sizeof(*entries));
-    Entry **dropped = PyMem_Calloc(self->entry_slots, sizeof(*dropped));
-    CodeSlot *codes = PyMem_Calloc(self->code_slots, sizeof(*codes));
-    if (entries == NULL || dropped == NULL || codes == NULL) {
-        PyMem_Free(entries);
-        PyMem_Free(dropped);
-        PyMem_Free(codes);
-        PyErr_NoMemory();
-        return -1;
-    }
-    Py_ssize_t count = 0;
-    for (Py_ssize_t i = 0; i < self->entry_slots; i++) {
-        Entry *entry = self->entries[i];
-        int condemned = 0;
-        for (Py_ssize_t j = 0; entry && j < entry->depth && !condemned; j++) {
-            condemned = code_slot(
-                self->codes, self->code_slots, entry->codes[j])->condemned;
-        }
-        if (condemned) {
-            dropped[i] = entry;
-            count++;
-            unuse_codes(self, entry->codes, entry->depth);
-        }
-        else if (entry != NULL) {
-            put_entry(entries, self->entry_slots, entry);
+    for (Py_ssize_t i = 0; i < entry_slots; i++) {
+        Entry *entry = entries[i];
+        if (entry != NULL) {
+            Py_DECREF(entry->value);
+            for (Py_ssize_t j = 0; j < entry->depth; j++) {
+                Py_DECREF(entry->codes[j]);
+            }
+            PyMem_Free(entry);
         }
     }
-    CodeSlot *old_codes = self->codes;
-    for (Py_ssize_t i = 0; i < self->code_slots; i++) {
-        if (old_codes[i].code != NULL && old_codes[i].uses > 0) {
-            *code_slot(codes, self->code_slots, old_codes[i].code) = old_codes[i];
-            old_codes[i].code = NULL;
-        }
-        else if (old_codes[i].code != NULL) {
-            self->code_count--;
-        }
+    for (Py_ssize_t i = 0; i < mark_slots; i++) {
+        Py_XDECREF(marks[i]);
     }
-    PyMem_Free(self->entries);
-    self->entries = entries;
-    self->entry_count -= count;
-    self->codes = codes;
-    remains->entries = dropped;
-    remains->entry_slots = self->entry_slots;
-    remains->codes = old_codes;
-    remains->code_slots = self->code_slots;
-    return count;
+    PyMem_Free(entries);
+    PyMem_Free(marks);
 }
 
 /* }}} */
@@ -426,8 +356,8 @@ take_condemned(PathTable *self, Remains *remains)
 /* {{{ methods */
 
 static int
-parse_walk(Path *path, const char *name, PyObject *const *args, Py_ssize_t nargs,
-           Py_ssize_t least, Py_ssize_t most)
+parse_walk(Path *path, PathTable *table, const char *name, PyObject *const *args,
+           Py_ssize_t nargs, Py_ssize_t least, Py_ssize_t most)
 {
     if (nargs < least || nargs > most) {
         PyErr_Format(PyExc_TypeError, "%s takes %zd to %zd arguments, not %zd",
@@ -449,7 +379,7 @@ parse_walk(Path *path, const char *name, PyObject *const *args, Py_ssize_t nargs
         PyErr_Format(PyExc_ValueError, "%s: negative number of frames", name);
         return -1;
     }
-    return path_walk(path, skip, max_frames);
+    return path_walk(path, table, skip, max_frames);
 }
 
 PyDoc_STRVAR(lookup_doc,
@@ -460,7 +390,7 @@ static PyObject *
 table_lookup(PathTable *self, PyObject *const *args, Py_ssize_t nargs)
 {
     Path path;
-    if (parse_walk(&path, "lookup", args, nargs, 1, 2) < 0) {
+    if (parse_walk(&path, self, "lookup", args, nargs, 1, 2) < 0) {
         return NULL;
     }
     PyObject *value;
@@ -488,125 +418,45 @@ table_add(PathTable *self, PyObject *const *args, Py_ssize_t nargs)
         PyErr_Format(PyExc_TypeError, "add takes 3 arguments, not %zd", nargs);
         return NULL;
     }
-    if (parse_walk(&path, "add", args, 2, 2, 2) < 0) {
+    if (parse_walk(&path, self, "add", args, 2, 2, 2) < 0) {
         return NULL;
     }
     PyObject *value;
     Py_BEGIN_CRITICAL_SECTION(self);
-    value = table_insert(self, &path, args[2]);
+    value = insert_entry(self, &path, args[2]);
     Py_XINCREF(value);
     Py_END_CRITICAL_SECTION();
     path_release(&path);
     return value;
 }
 
-PyDoc_STRVAR(codes_doc,
-"codes()\n--\n\n"
-"Return a list of the code objects in the table's paths, each once.\n\n"
-"The table owns one reference to each.");
+PyDoc_STRVAR(mark_doc,
+"mark(code, /)\n--\n\n"
+"Do not count frames of *code* that lead a path among its *max_frames*.");
 
 static PyObject *
-table_codes(PathTable *self, PyObject *Py_UNUSED(ignored))
+table_mark(PathTable *self, PyObject *code)
 {
-    /* Making the list may start a collection that changes the table. */
-    for (;;) {
-        PyObject *list = PyList_New(self->code_count);
-        if (list == NULL) {
-            return NULL;
-        }
-        int whole;
-        Py_BEGIN_CRITICAL_SECTION(self);
-        whole = self->code_count == PyList_GET_SIZE(list);
-        Py_ssize_t count = 0;
-        for (Py_ssize_t i = 0; whole && i < self->code_slots; i++) {
-            PyObject *code = self->codes[i].code;
-            if (code != NULL) {
-                Py_INCREF(code);
-                PyList_SET_ITEM(list, count++, code);
-            }
-        }
-        Py_END_CRITICAL_SECTION();
-        if (whole) {
-            return list;
-        }
-        Py_DECREF(list);
-    }
-}
-
-PyDoc_STRVAR(values_doc,
-"values()\n--\n\n"
-"Return a list of the values, one for each path.");
-
-static PyObject *
-table_values(PathTable *self, PyObject *Py_UNUSED(ignored))
-{
-    for (;;) {
-        PyObject *list = PyList_New(self->entry_count);
-        if (list == NULL) {
-            return NULL;
-        }
-        int whole;
-        Py_BEGIN_CRITICAL_SECTION(self);
-        whole = self->entry_count == PyList_GET_SIZE(list);
-        Py_ssize_t count = 0;
-        for (Py_ssize_t i = 0; whole && i < self->entry_slots; i++) {
-            if (self->entries[i] != NULL) {
-                Py_INCREF(self->entries[i]->value);
-                PyList_SET_ITEM(list, count++, self->entries[i]->value);
-            }
-        }
-        Py_END_CRITICAL_SECTION();
-        if (whole) {
-            return list;
-        }
-        Py_DECREF(list);
-    }
-}
-
-PyDoc_STRVAR(discard_doc,
-"discard(codes, /)\n--\n\n"
-"Drop the entries whose path has one of the code objects in *codes*.\n\n"
-"Return how many there were.");
-
-static PyObject *
-table_discard(PathTable *self, PyObject *codes)
-{
-    PyObject *fast = PySequence_Fast(codes, "discard: not a sequence");
-    if (fast == NULL) {
+    if (!PyCode_Check(code)) {
+        PyErr_SetString(PyExc_TypeError, "mark: not a code object");
         return NULL;
     }
-    Py_ssize_t count = 0;
-    Remains remains = {NULL, 0, NULL, 0};
+    int status;
     Py_BEGIN_CRITICAL_SECTION(self);
-    if (self->code_slots != 0) {
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast); i++) {
-            PyObject *code = PySequence_Fast_GET_ITEM(fast, i);
-            CodeSlot *slot = code_slot(self->codes, self->code_slots, code);
-            if (slot->code != NULL) {
-                slot->condemned = 1;
-                count++;
-            }
-        }
-        if (count > 0) {
-            count = take_condemned(self, &remains);
-        }
-    }
+    status = insert_mark(self, code);
     Py_END_CRITICAL_SECTION();
-    Py_DECREF(fast);
-    drop_remains(&remains);
-    return count < 0 ? NULL : PyLong_FromSsize_t(count);
+    if (status < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(clear_doc, "clear()\n--\n\nDrop all entries.");
+PyDoc_STRVAR(clear_doc, "clear()\n--\n\nDrop all entries and marks.");
 
 static PyObject *
 table_clear(PathTable *self, PyObject *Py_UNUSED(ignored))
 {
-    Remains remains;
-    Py_BEGIN_CRITICAL_SECTION(self);
-    remains = take_all(self);
-    Py_END_CRITICAL_SECTION();
-    drop_remains(&remains);
+    drop_all(self);
     Py_RETURN_NONE;
 }
 
@@ -620,7 +470,7 @@ table_sizeof(PathTable *self, PyObject *Py_UNUSED(ignored))
     size_t size = sizeof(PathTable);
     Py_BEGIN_CRITICAL_SECTION(self);
     size += self->entry_slots * sizeof(Entry *);
-    size += self->code_slots * sizeof(CodeSlot);
+    size += self->mark_slots * sizeof(PyObject *);
     for (Py_ssize_t i = 0; i < self->entry_slots; i++) {
         if (self->entries[i] != NULL) {
             size += ENTRY_SIZE(self->entries[i]->depth);
@@ -643,10 +493,13 @@ table_traverse(PathTable *self, visitproc visit, void *arg)
     for (Py_ssize_t i = 0; i < self->entry_slots; i++) {
         if (self->entries[i] != NULL) {
             Py_VISIT(self->entries[i]->value);
+            for (Py_ssize_t j = 0; j < self->entries[i]->depth; j++) {
+                Py_VISIT(self->entries[i]->codes[j]);
+            }
         }
     }
-    for (Py_ssize_t i = 0; i < self->code_slots; i++) {
-        Py_VISIT(self->codes[i].code);
+    for (Py_ssize_t i = 0; i < self->mark_slots; i++) {
+        Py_VISIT(self->marks[i]);
     }
     return 0;
 }
@@ -654,8 +507,7 @@ table_traverse(PathTable *self, visitproc visit, void *arg)
 static int
 table_tp_clear(PathTable *self)
 {
-    Remains remains = take_all(self);
-    drop_remains(&remains);
+    drop_all(self);
     return 0;
 }
 
@@ -677,9 +529,7 @@ static PyMethodDef table_methods[] = {
     {"lookup", (PyCFunction)(void (*)(void))table_lookup, METH_FASTCALL,
      lookup_doc},
     {"add", (PyCFunction)(void (*)(void))table_add, METH_FASTCALL, add_doc},
-    {"codes", (PyCFunction)table_codes, METH_NOARGS, codes_doc},
-    {"values", (PyCFunction)table_values, METH_NOARGS, values_doc},
-    {"discard", (PyCFunction)table_discard, METH_O, discard_doc},
+    {"mark", (PyCFunction)table_mark, METH_O, mark_doc},
     {"clear", (PyCFunction)table_clear, METH_NOARGS, clear_doc},
     {"__sizeof__", (PyCFunction)table_sizeof, METH_NOARGS, sizeof_doc},
     {NULL, NULL, 0, NULL},

@@ -8,7 +8,6 @@ ignores the file they come from, and their hash is structural and not cached.
 .. autoclass:: PathTable
 .. autoclass:: PurePathTable
 .. autofunction:: compiled_path_table
-.. autofunction:: sweep
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
+from types import CodeType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import CodeType
+    from collections.abc import Callable
 
 ValueT = TypeVar("ValueT")
 
@@ -31,12 +30,13 @@ class PathTable(Protocol[ValueT]):
     What both tables offer.
 
     *skip* counts Python frames above the caller of the method: with 0 the path
-    starts with the caller itself. Positive *max_frames* cuts the path off. A stack
-    with no frame left after *skip* has the empty path.
+    starts with the caller itself. If *max_frames* is positive, the path is cut off
+    after that many frames; frames of marked code at its beginning do not count. A
+    stack with no frame left after *skip* has the empty path.
 
-    A table owns one reference to each distinct code object in its paths, so that
-    no other code object can take its place in memory while a path names it. It
-    holds no frame. All methods may be called from several threads.
+    A table owns the code objects in its paths, so that no other code object can take
+    their place in memory. It holds no frame. All methods may be called from several
+    threads.
     """
 
     def lookup(self, skip: int, max_frames: int = 0, /) -> ValueT | None:
@@ -51,24 +51,12 @@ class PathTable(Protocol[ValueT]):
         """
         ...
 
-    def codes(self) -> list[CodeType]:
-        """:returns: the code objects in the table's paths, each once."""
-        ...
-
-    def values(self) -> list[ValueT]:
-        """:returns: the values, one for each path."""
-        ...
-
-    def discard(self, codes: Sequence[CodeType], /) -> int:
-        """
-        Drop the entries whose path has one of *codes*.
-
-        :returns: how many there were.
-        """
+    def mark(self, code: CodeType, /) -> None:
+        """Do not count frames of *code* that lead a path among its *max_frames*."""
         ...
 
     def clear(self) -> None:
-        """Drop all entries."""
+        """Drop all entries and marks."""
         ...
 
     def __len__(self) -> int: ...
@@ -84,6 +72,7 @@ class PurePathTable(Generic[ValueT]):
     def __init__(self) -> None:
         self._values: dict[tuple[int, ...], ValueT] = {}
         self._codes: dict[int, CodeType] = {}
+        self._marks: dict[int, CodeType] = {}
         # Readers take no lock: one dictionary look-up is atomic in every build.
         # Re-entrant: a collection that starts inside may capture in a finaliser.
         self._lock = threading.RLock()
@@ -95,9 +84,19 @@ class PurePathTable(Generic[ValueT]):
             frame = sys._getframe(skip + 1)
         except ValueError:
             return self._values.get(())
+        # A look-up of a path costs what its loop costs: no call, nothing shared.
         key: list[int] = []
         append = key.append
         if max_frames:
+            marks = self._marks
+            address = id(frame.f_code)
+            while address in marks:
+                append(address)
+                append(frame.f_lasti)
+                frame = frame.f_back
+                if frame is None:
+                    return self._values.get(tuple(key))
+                address = id(frame.f_code)
             while frame is not None and max_frames:
                 append(id(frame.f_code))
                 append(frame.f_lasti)
@@ -119,52 +118,33 @@ class PurePathTable(Generic[ValueT]):
             frame = None
         key: list[int] = []
         codes: list[CodeType] = []
-        while frame is not None and (not max_frames or len(codes) < max_frames):
+        left = max_frames or -1
+        leading = True
+        while frame is not None and left:
             code = frame.f_code
             codes.append(code)
             key += (id(code), frame.f_lasti)
             frame = frame.f_back
+            leading = leading and id(code) in self._marks
+            if not leading:
+                left -= 1
         with self._lock:
             # The codes first: a reader must not find a path without an owner.
             for code in codes:
                 self._codes[id(code)] = code
             return self._values.setdefault(tuple(key), value)
 
-    def codes(self) -> list[CodeType]:
+    def mark(self, code: CodeType, /) -> None:
+        if not isinstance(code, CodeType):
+            raise TypeError("mark: not a code object")
         with self._lock:
-            return list(self._codes.values())
-
-    def values(self) -> list[ValueT]:
-        with self._lock:
-            return list(self._values.values())
-
-    def discard(self, codes: Sequence[CodeType], /) -> int:
-        condemned = {id(code) for code in codes}
-        with self._lock:
-            dropped = {
-                key: value
-                for key, value in self._values.items()
-                if not condemned.isdisjoint(key[::2])
-            }
-            if not dropped:
-                return 0
-            for key in dropped:
-                del self._values[key]
-            kept = {address for key in self._values for address in key[::2]}
-            freed = [
-                self._codes.pop(address)
-                for address in list(self._codes)
-                if address not in kept
-            ]
-        count = len(dropped)
-        del dropped, freed
-        return count
+            self._marks[id(code)] = code
 
     def clear(self) -> None:
         with self._lock:
-            values, codes = self._values, self._codes
-            self._values, self._codes = {}, {}
-        del values, codes
+            # Dropped when this returns, when the table is whole again.
+            _old = self._values, self._codes, self._marks
+            self._values, self._codes, self._marks = {}, {}, {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -177,6 +157,7 @@ class PurePathTable(Generic[ValueT]):
                 object.__sizeof__(self)
                 + sys.getsizeof(self._values)
                 + sys.getsizeof(self._codes)
+                + sys.getsizeof(self._marks)
                 + sum(
                     sys.getsizeof(key) + len(key) // 2 * address
                     for key in self._values
@@ -197,33 +178,3 @@ def compiled_path_table() -> Callable[[], PathTable[object]] | None:
         return None
     return cast("Callable[[], PathTable[object]]", module.PathTable)
 
-
-def sweep(
-    table: PathTable[ValueT], other_references: Callable[[CodeType], int]
-) -> int:
-    """
-    Drop the entries with a code object that nobody can run any more.
-
-    That is one that is owned by *table* alone, apart from *other_references*.
-    A code object that is running, that belongs to a function, or that is a
-    constant of another code object has more owners; so it takes several rounds
-    until the functions inside of a dropped module are dropped, too.
-
-    :arg other_references: how many more references to the code object do not
-        count, beside the table's own.
-    :returns: the number of entries dropped.
-    """
-    probe = compile("0", "<probe>", "eval")
-    # of a code object that a variable and the table own
-    owned = sys.getrefcount(probe) + 1
-    total = 0
-    while True:
-        codes = table.codes()
-        dead: list[CodeType] = []
-        while codes:
-            probe = codes.pop()
-            if sys.getrefcount(probe) <= owned + other_references(probe):
-                dead.append(probe)
-        if not dead:
-            return total
-        total += table.discard(dead)
