@@ -1,0 +1,115 @@
+"""What all tests share: the run's header, the OpenCL device, a clean host."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import sys
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import hypothesis
+import pytest
+
+from pytato_provenance._released_pytato import is_mended, mend_released_pytato
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+mend_released_pytato()
+
+try:
+    from pytato_provenance.testing import assert_pristine
+except ImportError:
+    assert_pristine: Callable[[], None] | None = None
+
+hypothesis.settings.register_profile(
+    "default", deadline=None, derandomize=True, max_examples=25
+)
+hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=2000)
+hypothesis.settings.load_profile("default")
+
+
+def _versions() -> str:
+    found: list[str] = []
+    for name in ("pytato", "loopy", "arraycontext", "pyopencl", "pytools", "pymbolic",
+                 "numpy", "islpy"):
+        try:
+            found.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            found.append(f"no {name}")
+    return ", ".join(found)
+
+
+def _builds(device: Any) -> bool:
+    import pyopencl as cl
+
+    program = cl.Program(cl.Context([device]), "kernel void f() {}")
+    try:
+        program.build(cache_dir=False)
+    except cl.Error:
+        return False
+    return True
+
+
+@functools.cache
+def _device() -> Any:
+    """The device that tests run on: PoCL's, or else the first that builds a kernel."""
+    import pyopencl as cl
+
+    devices = [d for p in cl.get_platforms() for d in p.get_devices()]
+    devices.sort(key=lambda d: "Portable Computing Language" not in d.platform.name)
+    for device in devices:
+        if _builds(device):
+            return device
+    raise LookupError(
+        f"none of {len(devices)} OpenCL devices builds a kernel. Try "
+        f"{sys.executable} tools/pocl_cpu.py"
+    )
+
+
+def _device_line() -> str:
+    try:
+        device = _device()
+    except Exception as error:
+        return f"none ({type(error).__name__}: {error})"
+    platform_version = " ".join(device.platform.version.split()[:5]).rstrip(",")
+    return f"{device.name.strip()} ({platform_version})"
+
+
+def pytest_report_header() -> list[str]:
+    import pytato
+
+    fields = getattr(pytato.Array, "__dataclass_fields__", {})
+    line = "development" if "non_equality_tags" in fields else "released"
+    mended = ", mended" if is_mended() else ""
+    return [
+        f"host: the {line} pytato{mended}; {_versions()}",
+        f"python: {platform.python_implementation()} {platform.python_version()}",
+        f"device: {_device_line()}",
+    ]
+
+
+@pytest.fixture(scope="session")
+def cl_ctx() -> Any:
+    import pyopencl as cl
+
+    return cl.Context([_device()])
+
+
+@pytest.fixture(scope="session")
+def queue(cl_ctx: Any) -> Any:
+    import pyopencl as cl
+
+    return cl.CommandQueue(cl_ctx)
+
+
+@pytest.fixture(autouse=True)
+def pristine() -> Iterator[None]:
+    """Nothing of ours is installed in the host before a test, nor left after it."""
+    if assert_pristine is not None:
+        assert_pristine()
+    yield
+    if assert_pristine is not None:
+        assert_pristine()
