@@ -3,6 +3,7 @@ Replacing attributes, and putting the identical objects back.
 
 .. autoclass:: PatchPoint
 .. autoclass:: PatchSet
+.. autofunction:: left_behind
 
 Knows nothing of what is patched.
 """
@@ -65,6 +66,20 @@ class _Resolved:
 
 _ABSENT = object()
 
+# Every attribute that was ever patched, with the last replacement: few, and what lets
+# left_behind() answer without a walk through all modules.
+_ever_patched: dict[tuple[int, str], _Resolved] = {}
+
+
+def left_behind() -> tuple[str, ...]:
+    """
+    :returns: the attributes that hold a replacement of ours now, by name: none, when
+        every :class:`PatchSet` but the lasting ones is restored.
+    """
+    return tuple(sorted(
+        str(item.point) for item in tuple(_ever_patched.values())
+        if vars(item.owner).get(item.name, _ABSENT) is item.replacement))
+
 
 def _resolve(point: PatchPoint) -> _Resolved:
     owner: Any = importlib.import_module(point.module)
@@ -93,13 +108,16 @@ def _replacement(resolved: _Resolved) -> Any:
 class PatchSet:
     """Patches that go in together and come out together.
 
+    :arg lasting: they are meant to stay, so :func:`left_behind` does not name them.
+
     .. automethod:: install
     .. automethod:: restore
     .. autoattribute:: installed
     """
 
-    def __init__(self, points: Iterable[PatchPoint]) -> None:
+    def __init__(self, points: Iterable[PatchPoint], *, lasting: bool = False) -> None:
         self.points = tuple(points)
+        self._lasting = lasting
         self._done: list[_Resolved] = []
         self._lock = threading.RLock()
 
@@ -119,6 +137,8 @@ class PatchSet:
                 item.replacement = _replacement(item)
             try:
                 for item in resolved:
+                    if not self._lasting:
+                        _ever_patched[id(item.owner), item.name] = item
                     setattr(item.owner, item.name, item.replacement)
                     self._done.append(item)
             except BaseException:

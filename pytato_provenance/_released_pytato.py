@@ -28,11 +28,12 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytato_provenance.diagnostic import HostMissingError, ProvenanceWarning
+from pytato_provenance._patching import PatchPoint, PatchSet
+from pytato_provenance.diagnostic import HostMissingError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import CodeType, ModuleType
 
 
@@ -54,30 +55,35 @@ def _code_of(module_name: str) -> tuple[CodeType, ...]:
     return tuple(_all_code(code)) if code is not None else ()
 
 
-def _reads_attribute(code: CodeType, library: str, attribute: str) -> bool:
-    """Whether *code* reads ``library.attribute``."""
-    if not {library, attribute} <= {*code.co_names}:  # spares most disassembling
-        return False
-    instructions = [*dis.get_instructions(code)]
+@functools.cache
+def _reads_attribute(module_name: str, library: str, attribute: str) -> bool:
+    """Whether the module's code reads ``library.attribute``."""
+    for code in _code_of(module_name):
+        if {library, attribute} <= {*code.co_names}:  # spares most disassembling
+            instructions = [*dis.get_instructions(code)]
+            for first, second in itertools.pairwise(instructions):
+                if first.argval == library and second.argval == attribute:
+                    return True
+    return False
+
+
+@functools.cache
+def _passes_keyword(module_name: str, keyword: str) -> bool:
+    """Whether the module's code makes a call with an argument named *keyword*."""
     return any(
-        first.argval == library and second.argval == attribute
-        for first, second in itertools.pairwise(instructions)
+        isinstance(const, tuple) and keyword in const
+        for code in _code_of(module_name)
+        for const in code.co_consts
     )
 
 
-def _passes_keyword(code: CodeType, keyword: str) -> bool:
-    """Whether *code* makes a call with an argument named *keyword*."""
-    return any(isinstance(c, tuple) and keyword in c for c in code.co_consts)
-
-
-def _constructor_warns(array_class: type) -> bool:
-    """Whether making an *array_class* runs a constructor that pytools deprecates."""
-    tag = importlib.import_module("pytools.tag")
-    init = tag.Taggable.__dict__.get("__init__")
+def _constructor_warns() -> bool:
+    """Whether an array is made by a constructor that pytools deprecates."""
+    init = importlib.import_module("pytools.tag").Taggable.__dict__.get("__init__")
     return (
         inspect.isfunction(init)
         and "warn" in init.__code__.co_names
-        and array_class.__init__ is init
+        and importlib.import_module("pytato.array").Array.__init__ is init
     )
 
 
@@ -85,14 +91,6 @@ def _constructor_warns(array_class: type) -> bool:
 
 
 # {{{ what the libraries used to offer
-
-
-def _numpy_bool8(np: Any) -> object:
-    return np.bool_
-
-
-def _numpy_nan(np: Any) -> object:
-    return np.nan
 
 
 def _numpy_find_common_type(np: Any) -> object:
@@ -119,10 +117,6 @@ def _loopy_global_arg(lp: Any) -> object:
     return functools.update_wrapper(global_arg, lp.GlobalArg, updated=())
 
 
-def _lacks(name: str) -> Callable[[Any], bool]:
-    return lambda library: not hasattr(library, name)
-
-
 def _refuses_is_output_only(lp: Any) -> bool:
     try:
         lp.GlobalArg("probe", dtype="float64", shape=(), is_output_only=False)
@@ -132,47 +126,51 @@ def _refuses_is_output_only(lp: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class _Name:
-    """A name that a host module uses and that its library may have dropped.
+class _Dropped:
+    """What a library may have dropped.
 
-    Where only an argument went away, ``keyword`` is its name.
+    .. attribute:: attribute
+    .. attribute:: supply
+
+        Takes the library and returns what *attribute* is to be.
+
+    .. attribute:: keyword
+
+        Where only an argument went away, its name.
+
+    .. attribute:: is_missing
+
+        Takes the library; asked where a keyword is given.
     """
 
-    module: str
-    library: str
     attribute: str
-    is_missing: Callable[[Any], bool]
     supply: Callable[[Any], object]
     keyword: str | None = None
+    is_missing: Callable[[Any], bool] | None = None
 
-    def is_used(self) -> bool:
-        if self.keyword is not None:
-            return any(_passes_keyword(c, self.keyword) for c in _code_of(self.module))
-        return any(
-            _reads_attribute(c, self.library, self.attribute)
-            for c in _code_of(self.module)
-        )
+    def is_needed(self, module_name: str, library_name: str) -> bool:
+        library = vars(importlib.import_module(module_name)).get(library_name)
+        if not inspect.ismodule(library):
+            return False
+        if self.keyword is not None and self.is_missing is not None:
+            used = _passes_keyword(module_name, self.keyword)
+            return used and self.is_missing(library)
+        used = _reads_attribute(module_name, library_name, self.attribute)
+        return used and not hasattr(library, self.attribute)
 
 
-_NAMES = (
-    _Name("pytato.array", "np", "bool8", _lacks("bool8"), _numpy_bool8),
-    _Name("pytato.array", "np", "NaN", _lacks("NaN"), _numpy_nan),
-    _Name(
-        "pytato.array",
-        "np",
-        "find_common_type",
-        _lacks("find_common_type"),
-        _numpy_find_common_type,
+_DROPPED = {
+    ("pytato.array", "np"): (
+        _Dropped("bool8", lambda np: np.bool_),
+        _Dropped("NaN", lambda np: np.nan),
+        _Dropped("find_common_type", _numpy_find_common_type),
     ),
-    _Name(
-        "pytato.target.loopy.codegen",
-        "lp",
-        "GlobalArg",
-        _refuses_is_output_only,
-        _loopy_global_arg,
-        keyword="is_output_only",
+    ("pytato.target.loopy.codegen", "lp"): (
+        _Dropped(
+            "GlobalArg", _loopy_global_arg, "is_output_only", _refuses_is_output_only
+        ),
     ),
-)
+}
 
 # }}}
 
@@ -180,11 +178,12 @@ _NAMES = (
 # {{{ replacements
 
 
-def _view_of(library: ModuleType, supplied: Mapping[str, object]) -> object:
-    """An object that answers as *library* does, with the *supplied* names added.
+def _view_of(library: ModuleType, dropped: Sequence[_Dropped]) -> object:
+    """An object that answers as *library* does, with what was *dropped* added.
 
     Nothing is copied: what somebody sets in the library later is seen here too.
     """
+    supplied = {item.attribute: item.supply(library) for item in dropped}
     # ``__getattribute__`` on a class of its own costs 20 ns an access. Through a
     # module's ``__getattr__`` it would be 300 ns, in every ``np.dtype`` of pytato.
     get = supplied.get
@@ -208,15 +207,36 @@ def _view_of(library: ModuleType, supplied: Mapping[str, object]) -> object:
     return View()
 
 
-def _quiet_constructor(original: Any) -> object:
+def _quiet_constructor(original: object) -> object:
     # What ``Taggable.__init__`` does, less its deprecation warning, which takes a
     # third of an array's construction.
+    del original
+
     def __init__(  # noqa: N807
         self: Any, tags: frozenset[Any] = frozenset()
     ) -> None:
         self.tags = tags
 
-    return functools.update_wrapper(__init__, original)
+    return __init__
+
+
+def _patch_points() -> Iterator[PatchPoint]:
+    for (module_name, library_name), candidates in _DROPPED.items():
+        dropped = [c for c in candidates if c.is_needed(module_name, library_name)]
+        if dropped:
+            yield PatchPoint(
+                module_name,
+                library_name,
+                functools.partial(_view_of, dropped=dropped),
+                "the library took away what pytato calls",
+            )
+    yield PatchPoint(
+        "pytato.array",
+        "Array.__init__",
+        _quiet_constructor,
+        "the inherited one warns, each time, of what users cannot change",
+        needs=_constructor_warns,
+    )
 
 
 # }}}
@@ -224,41 +244,13 @@ def _quiet_constructor(original: Any) -> object:
 
 # {{{ installing
 
-_MISSING = object()
-
-
-@dataclass(frozen=True)
-class _Replaced:
-    owner: Any
-    name: str
-    before: object  # _MISSING: inherited or absent, so deleted on restore
-    after: object
-
-    def install(self) -> None:
-        setattr(self.owner, self.name, self.after)
-
-    def restore(self) -> None:
-        if vars(self.owner).get(self.name, _MISSING) is not self.after:
-            warnings.warn(
-                f"{self.owner.__name__}.{self.name} was replaced after pytato was "
-                "mended and stays as it is. Undo the later change first.",
-                ProvenanceWarning,
-                stacklevel=4,
-            )
-        elif self.before is _MISSING:
-            delattr(self.owner, self.name)
-        else:
-            setattr(self.owner, self.name, self.before)
-
-
 _lock = threading.RLock()
-_installed: list[_Replaced] = []
+_patches = PatchSet((), lasting=True)
 
 
 def _import_host() -> None:
     if "pytato" in sys.modules:
         return
-
     for name in ("loopy", "pytato"):
         if importlib.util.find_spec(name) is None:
             raise HostMissingError(
@@ -275,31 +267,6 @@ def _import_host() -> None:
         importlib.import_module("pytato")
 
 
-def _needed() -> list[_Replaced]:
-    supplied: dict[tuple[str, str], dict[str, object]] = {}
-    for row in _NAMES:
-        try:
-            library = getattr(importlib.import_module(row.module), row.library, None)
-        except ModuleNotFoundError:
-            continue
-        if inspect.ismodule(library) and row.is_used() and row.is_missing(library):
-            names = supplied.setdefault((row.module, row.library), {})
-            names[row.attribute] = row.supply(library)
-
-    result: list[_Replaced] = []
-    for (module_name, name), names in supplied.items():
-        module = importlib.import_module(module_name)
-        library = vars(module)[name]
-        result.append(_Replaced(module, name, library, _view_of(library, names)))
-
-    array_class = importlib.import_module("pytato.array").Array
-    if _constructor_warns(array_class):
-        before = vars(array_class).get("__init__", _MISSING)
-        after = _quiet_constructor(array_class.__init__)
-        result.append(_Replaced(array_class, "__init__", before, after))
-    return result
-
-
 def mend_released_pytato() -> bool:
     """Make the installed pytato work with the installed numpy and loopy.
 
@@ -308,16 +275,16 @@ def mend_released_pytato() -> bool:
     pytato's modules only. Calling it again changes nothing.
 
     :returns: whether the host needed it, that is whether anything is mended now.
-    :raises HostMissingError: if pytato or loopy is not installed.
+    :raises ~pytato_provenance.diagnostic.HostMissingError: if pytato or loopy is not
+        installed.
     """
+    global _patches
     with _lock:
-        if not _installed:
+        if not _patches.installed:
             _import_host()
-            needed = _needed()
-            for replaced in needed:
-                replaced.install()
-                _installed.append(replaced)
-        return bool(_installed)
+            _patches = PatchSet(_patch_points(), lasting=True)
+            _patches.install()
+        return _patches.installed
 
 
 def unmend_released_pytato() -> None:
@@ -327,13 +294,14 @@ def unmend_released_pytato() -> None:
     left alone, with a warning. Does nothing where nothing is mended.
     """
     with _lock:
-        while _installed:
-            _installed.pop().restore()
+        _patches.restore()
 
 
 def is_mended() -> bool:
-    """Whether :func:`mend_released_pytato` is in effect."""
-    return bool(_installed)
+    """
+    :returns: whether :func:`mend_released_pytato` is in effect.
+    """
+    return _patches.installed
 
 
 # }}}

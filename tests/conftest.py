@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from pytato_provenance._host import host
 from pytato_provenance._released_pytato import is_mended, mend_released_pytato
 
 
@@ -79,13 +80,9 @@ def _device_line() -> str:
 
 
 def pytest_report_header() -> list[str]:
-    import pytato
-
-    fields = getattr(pytato.Array, "__dataclass_fields__", {})
-    line = "development" if "non_equality_tags" in fields else "released"
     mended = ", mended" if is_mended() else ""
     return [
-        f"host: the {line} pytato{mended}; {_versions()}",
+        f"host: the {host().name} pytato{mended}; {_versions()}",
         f"python: {platform.python_implementation()} {platform.python_version()}",
         f"device: {_device_line()}",
     ]

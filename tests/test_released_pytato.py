@@ -197,7 +197,7 @@ def test_what_was_replaced_later_stays(monkeypatch):
     theirs = object()
     with monkeypatch.context() as patch:
         patch.setattr(pytato.array, "np", theirs)
-        with pytest.warns(ProvenanceWarning, match=r"pytato\.array\.np was replaced"):
+        with pytest.warns(ProvenanceWarning, match=r"pytato\.array\.np' was replaced"):
             mend.unmend_released_pytato()
         assert pytato.array.np is theirs
         assert codegen.lp is loopy
