@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     )
     from pytato_provenance.sites import CreationSite as CreationSite, Frame as Frame
     from pytato_provenance.tags import CreatedAt as CreatedAt, created_at as created_at
+    from pytato_provenance.transform import (
+        PreserveCreatedAtMixin as PreserveCreatedAtMixin,
+        ProvenanceCopyMapper as ProvenanceCopyMapper,
+        through as through,
+    )
 
 
 # Loaded when first used: a saved record is read where there is no host.
@@ -40,6 +45,8 @@ _HOME = {
     "CreatedAt": "tags",
     "CreationSite": "sites",
     "Frame": "sites",
+    "PreserveCreatedAtMixin": "transform",
+    "ProvenanceCopyMapper": "transform",
     "created_at": "tags",
     "disable": "instrument",
     "enable": "instrument",
@@ -48,6 +55,7 @@ _HOME = {
     "recording": "instrument",
     "register_library": "frames",
     "register_user": "frames",
+    "through": "transform",
     "unmend_released_pytato": "_released_pytato",
 }
 

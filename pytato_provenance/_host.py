@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -113,12 +113,37 @@ def host() -> Host:
 
 # {{{ reading nodes
 
-@cache
-def _field_names(cls: type) -> tuple[str, ...] | None:
-    if dataclasses.is_dataclass(cls):
-        return tuple(field.name for field in dataclasses.fields(cls)
-                     if field.name != "non_equality_tags")
-    return None
+_LEAF, _NODE, _SEQUENCE, _MAPPING, _PART = range(5)
+_kinds: dict[type, int] = {}
+_names: dict[type, tuple[str, ...]] = {}
+
+
+def _kind_of(cls: type) -> int:
+    if issubclass(cls, host().node_types):
+        kind = _NODE
+    elif issubclass(cls, host().part_types):
+        kind = _PART
+    elif issubclass(cls, tuple | list):
+        kind = _SEQUENCE
+    elif issubclass(cls, Mapping):
+        kind = _MAPPING
+    else:
+        kind = _LEAF
+    # Whether a class is a mapping costs microseconds to ask.
+    _kinds[cls] = kind
+    return kind
+
+
+def _field_names(node: Node) -> tuple[str, ...]:
+    cls = type(node)
+    names = _names.get(cls)
+    if names is None:
+        if not dataclasses.is_dataclass(cls):
+            return tuple(name for name in vars(node)
+                         if not name.startswith(("_memoize_dic_", "_provenance_")))
+        names = _names[cls] = tuple(field.name for field in dataclasses.fields(cls)
+                                    if field.name != "non_equality_tags")
+    return names
 
 
 def fields_of(node: Node) -> dict[str, Any]:
@@ -126,38 +151,67 @@ def fields_of(node: Node) -> dict[str, Any]:
     :returns: what *node* is made of, by name, without caches and without tags that
         equality does not see.
     """
-    names = _field_names(type(node))
-    if names is not None:
-        return {name: getattr(node, name) for name in names}
-    return {name: value for name, value in vars(node).items()
-            if not name.startswith(("_memoize_dic_", "_provenance_"))}
+    return {name: getattr(node, name) for name in _field_names(node)}
 
 
-def _nodes_in(value: Any, types: tuple[type, ...], parts: tuple[type, ...]
-              ) -> Iterator[Node]:
-    if isinstance(value, types):
-        yield value
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from _nodes_in(item, types, parts)
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _nodes_in(item, types, parts)
-    elif isinstance(value, parts):
-        for item in fields_of(value).values():
-            yield from _nodes_in(item, types, parts)
-
-
-def children_of(node: Node) -> tuple[Node, ...]:
+def children_of(node: Node) -> list[Node]:
     """
     :returns: the nodes that *node* refers to directly, in the order of its fields, one
         entry a reference: operands, bindings, array-valued shapes and indices,
         containers, functions.
     """
-    installed = host()
-    types, parts = installed.node_types, installed.part_types
-    return tuple(child for value in fields_of(node).values()
-                 for child in _nodes_in(value, types, parts))
+    children: list[Node] = []
+    values = [getattr(node, name) for name in _field_names(node)]
+    while values:
+        deeper: list[Any] = []
+        for value in values:
+            cls = type(value)
+            kind = _kinds.get(cls)
+            if kind is None:
+                kind = _kind_of(cls)
+            if kind == _LEAF:
+                continue
+            if kind == _NODE:
+                children.append(value)
+            elif kind == _SEQUENCE:
+                deeper.extend(value)
+            elif kind == _MAPPING:
+                deeper.extend(value.values())
+            else:
+                deeper.extend(fields_of(value).values())
+        values = deeper
+    return children
+
+
+def map_children(node: Node, value: Any, function: Callable[[Node], Any]) -> Any:
+    """
+    :arg value: the value of a field of *node*.
+    :returns: *value* with *function* applied to the nodes in it, or *value* itself if
+        that changes nothing.
+    """
+    kind = _kinds.get(type(value))
+    if kind is None:
+        kind = _kind_of(type(value))
+    if kind == _LEAF:
+        return value
+    if kind == _NODE:
+        return function(value)
+    if kind == _SEQUENCE:
+        items = [map_children(node, item, function) for item in value]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return type(value)(items)
+    if kind == _MAPPING:
+        entries = {key: map_children(node, item, function)
+                   for key, item in value.items()}
+        if all(entries[key] is item for key, item in value.items()):
+            return value
+        return type(value)(entries)
+    changed = {name: map_children(node, item, function)
+               for name, item in fields_of(value).items()}
+    if all(changed[name] is getattr(value, name) for name in changed):
+        return value
+    return dataclasses.replace(value, **changed)
 
 
 def nodes_in_post_order(*roots: Node) -> list[Node]:
@@ -166,17 +220,22 @@ def nodes_in_post_order(*roots: Node) -> list[Node]:
         Iterative: a DAG may be deeper than the recursion limit.
     """
     order: list[Node] = []
-    seen: set[int] = set()
-    pending: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
+    entered: set[int] = set()
+    left: set[int] = set()
+    pending: list[Node] = list(reversed(roots))
     while pending:
-        node, children_are_done = pending.pop()
-        if children_are_done:
-            order.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            pending.append((node, True))
-            pending.extend((child, False) for child in reversed(children_of(node))
-                           if id(child) not in seen)
+        node = pending[-1]
+        key = id(node)
+        if key in entered:
+            pending.pop()
+            if key not in left:
+                left.add(key)
+                order.append(node)
+            continue
+        entered.add(key)
+        for child in reversed(children_of(node)):
+            if id(child) not in entered:
+                pending.append(child)
     return order
 
 # }}}

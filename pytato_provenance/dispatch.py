@@ -16,9 +16,11 @@ Each takes the original and returns the replacement.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance import scope as _scope_module
+from pytato_provenance.carry import carry_of
 from pytato_provenance.scope import current_scope, origin, tags_for_new_array
 
 from pytato_provenance.tags import SitedTags, has_site, set_site
@@ -145,8 +147,15 @@ def dispatch_with_origin(original: Callable[..., Any]) -> Callable[..., Any]:
             # Foreign objects and classes with a fallback: rare, and the host's to say.
             return original(self, expr, *args, **kwargs)
         scope = _scope_module._get_scope()
-        if not (_scope_module._everywhere if scope is None else scope).record:
+        if scope is None or scope.ended:
+            scope = _scope_module._everywhere
+        if not scope.record:
             return method(expr, *args, **kwargs)
+        if _is_transform(type(self)):
+            carry = carry_of(self)
+            if not carry.active:
+                with carry:
+                    return rec(self, carry.enter(expr), *args, **kwargs)
         token = _set_origin(expr)
         try:
             return method(expr, *args, **kwargs)
@@ -154,6 +163,15 @@ def dispatch_with_origin(original: Callable[..., Any]) -> Callable[..., Any]:
             _reset_origin(token)
 
     return rec
+
+
+@cache
+def _is_transform(cls: type) -> bool:
+    """Whether mappers of class *cls* make arrays, and merge equal ones."""
+    import pytato.transform as pt
+    return issubclass(cls, tuple(
+        getattr(pt, name) for name in ("TransformMapper", "TransformMapperWithExtraArgs",
+                                       "CopyMapper") if hasattr(pt, name)))
 
 
 def function_under_origin(original: Callable[..., None]) -> Callable[..., None]:

@@ -241,7 +241,11 @@ def replace_site(node: Node, site: CreationSite) -> None:
         kept = frozenset(tag for tag in node.non_equality_tags
                          if not isinstance(tag, _HostCreatedAt))
         tags = site_tags(site)
-        object.__setattr__(node, "non_equality_tags", tags | kept if kept else tags)
+        try:
+            object.__setattr__(node, "non_equality_tags", tags | kept if kept else tags)
+        except AttributeError:
+            # A node whose tags are, by construction, those of another.
+            pass
     else:
         node.tags = SitedTags(node.tags, site)
 

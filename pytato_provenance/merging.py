@@ -1,0 +1,187 @@
+"""
+Which nodes are equal, and what equal nodes know of each other's sites.
+
+.. autofunction:: equal_classes
+.. autofunction:: has_equal_nodes
+.. autofunction:: spread_sites
+
+Never by the host's ``==``, which the released host answers in exponential time:
+classes are interned bottom-up by type, fields and the classes of the children, in
+linear time and without recursion.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pytato_provenance._host import (
+    Node,
+    children_of,
+    fields_of,
+    host,
+    map_children,
+    nodes_in_post_order,
+)
+from pytato_provenance.sites import CreationSite, merge_sites
+from pytato_provenance.tags import shallow_copy, site_of, with_site
+
+
+class _Reference:
+    """A node in a key, by its class."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Reference) and self.number == other.number
+
+    def __hash__(self) -> int:
+        return hash((_Reference, self.number))
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return tuple(_hashable(item) for item in value)
+    if isinstance(value, Mapping):
+        return frozenset((key, _hashable(item)) for key, item in value.items())
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return value
+
+
+def _compares_by_identity(node: Node) -> bool:
+    if host().has_non_equality_tags:
+        return node._mapper_method == "map_data_wrapper"
+    return type(node).__hash__ is _input_argument().__hash__
+
+
+def _input_argument() -> Any:
+    import pytato.array
+    return pytato.array.InputArgumentBase
+
+
+def _key(node: Node, classes: Mapping[int, int]) -> Any:
+    if isinstance(node, host().array) and _compares_by_identity(node):
+        return type(node), id(node)
+
+    def reference(child: Node) -> _Reference:
+        return _Reference(classes[id(child)])
+
+    parts = host().part_types
+    fields: list[Any] = []
+    for value in fields_of(node).values():
+        if isinstance(value, parts):
+            fields.append((type(value), *(
+                _hashable(map_children(value, item, reference))
+                for item in fields_of(value).values())))
+        else:
+            fields.append(_hashable(map_children(node, value, reference)))
+    return type(node), tuple(fields)
+
+
+def equal_classes(nodes: Iterable[Node]) -> dict[int, int]:
+    """
+    :arg nodes: nodes, children first, as from
+        :func:`~pytato_provenance._host.nodes_in_post_order`.
+    :returns: a mapping of the identity of each node to the number of its class. Nodes of
+        a class are equal in the host's sense.
+    """
+    numbers: dict[Any, int] = {}
+    classes: dict[int, int] = {}
+    for node in nodes:
+        key = _key(node, classes)
+        classes[id(node)] = numbers.setdefault(key, len(numbers))
+    return classes
+
+
+def _namespaces(nodes: Iterable[Node], classes: Mapping[int, int]) -> dict[int, int]:
+    """The class of the traced function in whose body a node lies: equal nodes of two
+    namespaces are never merged."""
+    definition = host().function_definition
+    spaces: dict[int, int] = {}
+    if definition is None:
+        return spaces
+    for function in nodes:
+        if isinstance(function, definition):
+            pending = list(children_of(function))
+            while pending:
+                node = pending.pop()
+                if id(node) not in spaces and not isinstance(node, definition):
+                    spaces[id(node)] = classes[id(function)]
+                    pending.extend(children_of(node))
+    return spaces
+
+
+def has_equal_nodes(nodes: Iterable[Node]) -> bool:
+    """
+    :arg nodes: nodes, children first.
+    :returns: whether some may be equal (by their hashes, which mappers ask for anyway):
+        *False* is certain.
+    """
+    count = 0
+    hashes: set[int] = set()
+    for count, node in enumerate(nodes, start=1):  # noqa: B007
+        # Children first: the host's recursive hash finds them cached.
+        hashes.add(hash(node))
+    return len(hashes) < count
+
+
+def merged_sites(nodes: Iterable[Node]) -> dict[int, CreationSite]:
+    """
+    :arg nodes: nodes, children first.
+    :returns: by identity, for each node with an equal one of another site, the union.
+    """
+    nodes = list(nodes)
+    classes = equal_classes(nodes)
+    spaces = _namespaces(nodes, classes)
+    groups: dict[tuple[int | None, int], list[Node]] = defaultdict(list)
+    for node in nodes:
+        groups[spaces.get(id(node)), classes[id(node)]].append(node)
+    merged: dict[int, CreationSite] = {}
+    for group in groups.values():
+        if len(group) > 1:
+            sites = {site_of(node) for node in group}
+            if len(sites) > 1:
+                union = merge_sites(sites)
+                merged.update((id(node), union) for node in group)
+    return merged
+
+
+def spread_sites(root: Node, nodes: Iterable[Node] | None = None) -> Node:
+    """Let equal nodes know all their sites, whichever of them survives later.
+
+    :arg root: a node of the host.
+    :arg nodes: the nodes of *root*, children first, where they are at hand.
+    :returns: *root*, with the members of each class of equal nodes, and what refers to
+        them, replaced by copies that carry the union of the sites. As many nodes as
+        before, equal to what they were; the input is not changed.
+    """
+    nodes = nodes_in_post_order(root) if nodes is None else list(nodes)
+    merged = merged_sites(nodes)
+    if not merged:
+        return root
+    replaced: dict[int, Node] = {}
+
+    def replacement(child: Node) -> Node:
+        return replaced.get(id(child), child)
+
+    for node in nodes:
+        changes = {}
+        for name, value in fields_of(node).items():
+            new = map_children(node, value, replacement)
+            if new is not value:
+                changes[name] = new
+        site = merged.get(id(node))
+        if changes:
+            new_node = shallow_copy(node, **changes)
+            replaced[id(node)] = (new_node if site is None
+                                  else with_site(new_node, site))
+        elif site is not None and site_of(node) is not site:
+            replaced[id(node)] = with_site(node, site)
+    return replaced.get(id(root), root)
