@@ -18,7 +18,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from pytato_provenance.frames import is_host_code
+from pytato_provenance.frames import call_when_registry_changes, is_host_code
 from pytato_provenance.sites import (
     UNKNOWN,
     CreationSite,
@@ -109,10 +109,28 @@ _lock = threading.RLock()
 _caches: list[Callable[[], None]] = []
 
 
-def clear_when_code_dies(clear: Callable[[], None]) -> None:
-    """Have *clear* called whenever identities of code objects may become invalid: for
-    tables that map them to sites."""
-    _caches.append(clear)
+def clear_when_stale(clear: Callable[[], None]) -> None:
+    """Have *clear* called whenever identities of code objects may become invalid, or
+    code may have changed hands between the user and a library: for tables that map
+    stacks to sites."""
+    with _lock:
+        _caches.append(clear)
+
+
+def no_longer_clear(clear: Callable[[], None]) -> None:
+    """Undo :func:`clear_when_stale`."""
+    with _lock:
+        if clear in _caches:
+            _caches.remove(clear)
+
+
+def _clear_caches() -> None:
+    with _lock:
+        for clear in _caches:
+            clear()
+
+
+call_when_registry_changes(_clear_caches)
 
 
 def _after_fork() -> None:
@@ -138,18 +156,20 @@ def intern_stack(frame: FrameType | None, max_frames: int | None = None
     """
     :arg frame: the innermost frame, which may be the host's: the uninterrupted run of
         host frames in which it lies is not part of the site.
-    :arg max_frames: how many frames to keep, *None* for all.
+    :arg max_frames: how many frames to look at, from *frame* on, *None* for all.
     :returns: the one site of this stack. No frame is kept.
     """
     with _lock:
         if len(_records) >= _next_sweep:
             forget_dead_code()
         stack: list[tuple[CodeRecord, int]] = []
-        while frame is not None and (max_frames is None or len(stack) < max_frames):
+        while frame is not None and max_frames != 0:
             record = _record_of(frame)
             if stack or not record.is_host:
                 stack.append((record, frame.f_lasti))
             frame = frame.f_back
+            if max_frames is not None:
+                max_frames -= 1
         if not stack:
             return UNKNOWN
         node = _root
@@ -166,8 +186,7 @@ def forget_dead_code() -> int:
     """
     global _next_sweep
     with _lock:
-        for clear in _caches:
-            clear()
+        _clear_caches()
         # Two references: the record's and the argument's.
         dead = [key for key, record in _records.items()
                 if sys.getrefcount(record.code) <= 2]

@@ -4,6 +4,7 @@ Which code is the user's, decided by where it really lies.
 .. autofunction:: register_library
 .. autofunction:: register_user
 .. autofunction:: is_user_code
+.. autofunction:: is_user_frame
 .. autofunction:: is_host_code
 
 Inclusion (:func:`register_user`) beats exclusion (:func:`register_library`).
@@ -19,8 +20,14 @@ import sys
 import sysconfig
 from functools import cache
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from pytato_provenance.diagnostic import UsageError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
 
 
 # What runs beneath a user-facing call of the host: never part of a site.
@@ -102,6 +109,7 @@ class _Places:
 class _Registry:
     def __init__(self) -> None:
         self.version = 0
+        self.listeners: list[Callable[[], None]] = []
         self._host = _Places()
         self._libraries = _Places()
         self._standard_library = _Places()
@@ -127,6 +135,8 @@ class _Registry:
                  user: bool) -> None:
         (self._users if user else self._libraries).add(_locate(what))
         self.version += 1
+        for listener in self.listeners:
+            listener()
 
     def is_host(self, filename: str, module: str | None) -> bool:
         if filename.startswith("<"):
@@ -208,6 +218,11 @@ def registry_version() -> int:
     return _registry.version
 
 
+def call_when_registry_changes(listener: Callable[[], None]) -> None:
+    """Have *listener* called after each change of the registry."""
+    _registry.listeners.append(listener)
+
+
 def is_user_code(filename: str, module: str | None = None) -> bool:
     """
     :arg filename: the file name of a code object.
@@ -216,6 +231,16 @@ def is_user_code(filename: str, module: str | None = None) -> bool:
     :returns: whether the code is the user's rather than a library's.
     """
     return _registry.is_user(filename, module)
+
+
+def is_user_frame(frame: FrameType) -> bool:
+    """
+    :arg frame: a frame of the running program.
+    :returns: whether its code is the user's.
+    """
+    module = frame.f_globals.get("__name__")
+    return is_user_code(frame.f_code.co_filename,
+                        module if isinstance(module, str) else None)
 
 
 def is_host_code(filename: str, module: str | None = None) -> bool:

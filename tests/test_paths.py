@@ -230,20 +230,23 @@ def test_caller_itself_is_the_first_frame(table: PathTable[str]) -> None:
 
 
 def test_marked_code_does_not_count_at_the_beginning(table: PathTable[str]) -> None:
-    def probe() -> str | None:
-        return table.lookup(1, 1) or (table.add(1, 1, "seen") and None)
+    def probe(keep: int) -> str | None:
+        return table.lookup(1, 1) or (table.add(1, keep, "seen") and None)
 
-    def look() -> str | None:
-        return probe()
+    def look(keep: int) -> str | None:
+        return probe(keep)
 
     def library(then: Callable[[], Any]) -> Any:
         return then()
 
-    def one(then: Callable[[], Any]) -> Any:
-        return then()
+    def one(keep: int) -> Any:
+        return look(keep)
 
-    def other(then: Callable[[], Any]) -> Any:
-        return then()
+    def other(keep: int) -> Any:
+        return look(keep)
+
+    def through_library(keep: int) -> Any:
+        return library(lambda: look(keep))
 
     def clear_and_mark(*functions: Any) -> None:
         table.clear()
@@ -251,26 +254,16 @@ def test_marked_code_does_not_count_at_the_beginning(table: PathTable[str]) -> N
             table.mark(function.__code__)
 
     # Unmarked, the first frame is all there is.
-    assert [one(look), other(look)] == [None, "seen"]
+    assert [one(1), other(1)] == [None, "seen"]
     clear_and_mark(look)
-    assert [one(look), other(look), library(look)] == [None, None, None]
-    assert [one(look), other(look), library(look)] == ["seen", "seen", "seen"]
-    # Marked frames belong to the path, and after the beginning they count.
+    for expected in (None, "seen"):
+        assert [one(2), other(2), library(lambda: look(2))] == [expected] * 3
+    # What is kept is what was asked for, whatever is marked.
+    clear_and_mark(look)
+    assert [one(1), one(1)] == [None, None]
+    # Marked frames belong to the path, and count after its beginning.
     clear_and_mark(look, library)
-    assert [one(look), one(lambda: library(look))] == [None, None]
-
-    def through_library() -> Any:
-        return library(look)
-
-    assert [one(through_library), other(through_library)] == [None, "seen"]
-    # A stack of marked frames alone is taken whole.
-    clear_and_mark(look)
-    for frame, _ in traceback.walk_stack(sys._getframe()):
-        table.mark(frame.f_code)
-    found = []
-    for _ in range(2):
-        found.append(look())
-    assert found == [None, "seen"]
+    assert [through_library(2), through_library(2), one(2)] == [None, "seen", None]
 
 
 def test_stack_not_deep_enough(table: PathTable[str]) -> None:

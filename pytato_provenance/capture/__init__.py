@@ -47,6 +47,7 @@ class CaptureStrategy(Protocol):
 
 _STRATEGIES: dict[str, tuple[str, str]] = {
     "stack": ("pytato_provenance.capture.stack", "StackStrategy"),
+    "site": ("pytato_provenance.capture.site", "SiteStrategy"),
 }
 
 

@@ -173,11 +173,12 @@ frame_lasti(PyFrameObject *frame)
 #endif
 }
 
-/* Walk the stack from the frame *skip* levels above the caller. If *max_frames* is
- * positive, take the leading frames of marked code and then that many.  A stack
- * that is not deep enough gives the empty path. */
+/* Walk the stack from the frame *skip* levels above the caller.  If *max_frames* is
+ * positive, take that many frames, beside those at the beginning whose code is
+ * marked in *marks* (which may be NULL).  A stack that is not deep enough gives
+ * the empty path. */
 static int
-path_walk(Path *path, PathTable *table, Py_ssize_t skip, Py_ssize_t max_frames)
+path_walk(Path *path, PathTable *marks, Py_ssize_t skip, Py_ssize_t max_frames)
 {
     path->depth = 0;
     path->room = LOCAL_DEPTH;
@@ -210,7 +211,8 @@ path_walk(Path *path, PathTable *table, Py_ssize_t skip, Py_ssize_t max_frames)
             hash ^= ((uint64_t)(uintptr_t)code >> 4)
                 + (uint64_t)(uint32_t)lasti * 0xD6E8FEB86659FD93u;
             hash *= 0xFF51AFD7ED558CCDu;
-            if (max_frames > 0 && last == 0 && !is_marked(table, code)) {
+            if (max_frames > 0 && last == 0
+                && (marks == NULL || !is_marked(marks, code))) {
                 last = depth - 1 + max_frames;
             }
             /* The running frame holds its code for as long as we need it. */
@@ -356,7 +358,7 @@ drop_all(PathTable *self)
 /* {{{ methods */
 
 static int
-parse_walk(Path *path, PathTable *table, const char *name, PyObject *const *args,
+parse_walk(Path *path, PathTable *marks, const char *name, PyObject *const *args,
            Py_ssize_t nargs, Py_ssize_t least, Py_ssize_t most)
 {
     if (nargs < least || nargs > most) {
@@ -379,7 +381,7 @@ parse_walk(Path *path, PathTable *table, const char *name, PyObject *const *args
         PyErr_Format(PyExc_ValueError, "%s: negative number of frames", name);
         return -1;
     }
-    return path_walk(path, table, skip, max_frames);
+    return path_walk(path, marks, skip, max_frames);
 }
 
 PyDoc_STRVAR(lookup_doc,
@@ -407,7 +409,8 @@ table_lookup(PathTable *self, PyObject *const *args, Py_ssize_t nargs)
 
 PyDoc_STRVAR(add_doc,
 "add(skip, max_frames, value, /)\n--\n\n"
-"Keep *value* for the current call path, unless one is kept already.\n\n"
+"Keep *value* for the current call path, cut off after *max_frames* if that is\n"
+"not 0, unless one is kept already.\n\n"
 "Return the value that is kept: all threads get the same one.");
 
 static PyObject *
@@ -418,7 +421,7 @@ table_add(PathTable *self, PyObject *const *args, Py_ssize_t nargs)
         PyErr_Format(PyExc_TypeError, "add takes 3 arguments, not %zd", nargs);
         return NULL;
     }
-    if (parse_walk(&path, self, "add", args, 2, 2, 2) < 0) {
+    if (parse_walk(&path, NULL, "add", args, 2, 2, 2) < 0) {
         return NULL;
     }
     PyObject *value;
@@ -432,7 +435,7 @@ table_add(PathTable *self, PyObject *const *args, Py_ssize_t nargs)
 
 PyDoc_STRVAR(mark_doc,
 "mark(code, /)\n--\n\n"
-"Do not count frames of *code* that lead a path among its *max_frames*.");
+"Have lookup not count frames of *code* at the beginning of a path.");
 
 static PyObject *
 table_mark(PathTable *self, PyObject *code)

@@ -8,6 +8,7 @@ ignores the file they come from, and their hash is structural and not cached.
 .. autoclass:: PathTable
 .. autoclass:: PurePathTable
 .. autofunction:: compiled_path_table
+.. autofunction:: make_path_table
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import importlib
 import sys
 import threading
 from types import CodeType
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+
+from pytato_provenance.diagnostic import CaptureUnavailableError
 
 
 if TYPE_CHECKING:
@@ -31,8 +34,7 @@ class PathTable(Protocol[ValueT]):
 
     *skip* counts Python frames above the caller of the method: with 0 the path
     starts with the caller itself. If *max_frames* is positive, the path is cut off
-    after that many frames; frames of marked code at its beginning do not count. A
-    stack with no frame left after *skip* has the empty path.
+    after that many frames. A stack with no frame left after *skip* has the empty path.
 
     A table owns the code objects in its paths, so that no other code object can take
     their place in memory. It holds no frame. All methods may be called from several
@@ -40,19 +42,26 @@ class PathTable(Protocol[ValueT]):
     """
 
     def lookup(self, skip: int, max_frames: int = 0, /) -> ValueT | None:
-        """:returns: the value kept for the current call path."""
+        """
+        Frames of marked code at the beginning do not count among *max_frames*.
+
+        :returns: the value kept for the current call path.
+        """
         ...
 
     def add(self, skip: int, max_frames: int, value: ValueT, /) -> ValueT:
         """
         Keep *value* for the current call path unless one is kept already.
 
+        Here all frames count: what is kept does not depend on marks, which another
+        thread may clear.
+
         :returns: the value that is kept, the same one for all threads.
         """
         ...
 
     def mark(self, code: CodeType, /) -> None:
-        """Do not count frames of *code* that lead a path among its *max_frames*."""
+        """Have :meth:`lookup` not count *code* at the beginning of a path."""
         ...
 
     def clear(self) -> None:
@@ -118,16 +127,11 @@ class PurePathTable(Generic[ValueT]):
             frame = None
         key: list[int] = []
         codes: list[CodeType] = []
-        left = max_frames or -1
-        leading = True
-        while frame is not None and left:
+        while frame is not None and (not max_frames or len(codes) < max_frames):
             code = frame.f_code
             codes.append(code)
             key += (id(code), frame.f_lasti)
             frame = frame.f_back
-            leading = leading and id(code) in self._marks
-            if not leading:
-                left -= 1
         with self._lock:
             # The codes first: a reader must not find a path without an owner.
             for code in codes:
@@ -165,7 +169,7 @@ class PurePathTable(Generic[ValueT]):
             )
 
 
-def compiled_path_table() -> Callable[[], PathTable[object]] | None:
+def compiled_path_table() -> Callable[[], PathTable[Any]] | None:
     """
     Find the compiled table.
 
@@ -176,5 +180,19 @@ def compiled_path_table() -> Callable[[], PathTable[object]] | None:
         module = importlib.import_module("pytato_provenance.capture._walk")
     except ImportError:
         return None
-    return cast("Callable[[], PathTable[object]]", module.PathTable)
+    return cast("Callable[[], PathTable[Any]]", module.PathTable)
 
+
+def make_path_table(compiled: bool | None = None) -> PathTable[Any]:
+    """
+    :arg compiled: *True* or *False* for one of the two tables, *None* for the compiled
+        one if there is one.
+    :raises ~pytato_provenance.diagnostic.CaptureUnavailableError: if there is none.
+    """
+    cls = None if compiled is False else compiled_path_table()
+    if cls is None and compiled:
+        raise CaptureUnavailableError(
+            "the compiled part of the capture was not built: install with a C compiler "
+            "and Python's headers, or leave out compiled=True"
+        )
+    return PurePathTable() if cls is None else cls()

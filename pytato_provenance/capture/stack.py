@@ -9,48 +9,86 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from pytato_provenance.call_tree import clear_when_code_dies, intern_stack
+from pytato_provenance.call_tree import (
+    clear_when_stale,
+    intern_stack,
+    no_longer_clear,
+)
+from pytato_provenance.capture.paths import make_path_table
+from pytato_provenance.diagnostic import UsageError
+from pytato_provenance.frames import is_user_frame
 
 
 if TYPE_CHECKING:
+    from types import FrameType
+
+    from pytato_provenance.capture.paths import PathTable
     from pytato_provenance.sites import CreationSite
 
 
 class StackStrategy:
-    """The whole stack, or its innermost *max_frames* frames.
+    """The whole stack, or the innermost user frame and some callers.
 
     The path (code object and position in it, frame by frame) is looked up in a table;
     only a path that was never seen before is interned.
+
+    :arg max_frames: how many frames to keep, counted from the innermost user frame;
+        library frames beneath that one are kept in addition. *None* for all.
+    :arg compiled: *True* or *False* to insist on the compiled or the Python table.
     """
 
     name = "stack"
 
-    def __init__(self, max_frames: int | None = None) -> None:
+    def __init__(self, max_frames: int | None = None, *,
+                 compiled: bool | None = None) -> None:
+        if max_frames is not None and max_frames < 1:
+            raise UsageError(f"max_frames={max_frames}: pass at least 1, or None for "
+                             "the whole stack")
         self.max_frames = max_frames
-        self._paths: dict[tuple[int, ...], CreationSite] = {}
-        clear_when_code_dies(self._paths.clear)
+        self._limit = max_frames or 0
+        self.table: PathTable[CreationSite] = make_path_table(compiled)
+        self._lookup = self.table.lookup
 
     def start(self) -> None:
-        """Nothing to install."""
+        """Nothing to install in Python or the host."""
+        clear_when_stale(self.table.clear)
 
     def stop(self) -> None:
-        """Nothing to remove."""
+        """Forget the paths that were seen; the sites stay."""
+        no_longer_clear(self.table.clear)
+        self.table.clear()
 
     def capture(self) -> CreationSite:
         """
         :returns: the site of the call that is under way.
         """
-        frame = sys._getframe(1)
-        key: list[int] = []
-        push = key.append
-        walk = frame
-        while walk is not None:
-            push(id(walk.f_code))
-            push(walk.f_lasti)
-            walk = walk.f_back  # type: ignore[assignment]
-        path = tuple(key)
-        try:
-            return self._paths[path]
-        except KeyError:
-            site = self._paths[path] = intern_stack(frame, self.max_frames)
-            return site
+        site = self._lookup(1, self._limit)
+        return self._miss() if site is None else site
+
+    def _miss(self) -> CreationSite:
+        frame = sys._getframe(2)
+        if self.max_frames is None:
+            return self.table.add(2, 0, intern_stack(frame))
+        leading, user = self._skip_leading(frame)
+        if user is None:
+            # Nothing to count from: not kept, for it would answer for deeper stacks.
+            return intern_stack(frame)
+        site = self._intern(frame, leading, user)
+        return self.table.add(2, leading + self.max_frames, site)
+
+    def _skip_leading(self, frame: FrameType) -> tuple[int, FrameType | None]:
+        """Mark the code that is not the user's, down to the first frame that is.
+
+        :returns: how many frames there are before it, and that frame.
+        """
+        count = 0
+        user: FrameType | None = frame
+        while user is not None and not is_user_frame(user):
+            self.table.mark(user.f_code)
+            count += 1
+            user = user.f_back
+        return count, user
+
+    def _intern(self, frame: FrameType, leading: int, user: FrameType) -> CreationSite:
+        assert self.max_frames is not None
+        return intern_stack(frame, leading + self.max_frames)
