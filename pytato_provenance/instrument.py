@@ -10,10 +10,9 @@ Switching recording on and off.
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
-from collections.abc import Callable
-from contextvars import Token
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytato_provenance import scope as _scope
@@ -22,7 +21,15 @@ from pytato_provenance._released_pytato import mend_released_pytato
 from pytato_provenance.capture import CaptureStrategy, make_strategy
 from pytato_provenance.diagnostic import UsageError
 from pytato_provenance.patch_points import recording_points
-from pytato_provenance.scope import OFF, Scope, current_scope
+from pytato_provenance.scope import (
+    OFF,
+    Scope,
+    capture_with,
+    current_scope,
+    end_all_scopes,
+    enter,
+    leave,
+)
 
 
 if TYPE_CHECKING:
@@ -56,6 +63,7 @@ def _install(capture: str | None, options: dict[str, Any]) -> CaptureStrategy:
                 strategy.stop()
             raise
         if _strategy is not None and _strategy is not strategy:
+            capture_with(strategy.capture)
             _strategy.stop()
         _strategy = strategy
         return strategy
@@ -102,11 +110,13 @@ def _set_annotation(annotate: bool | str) -> None:
 
 
 def disable() -> None:
-    """Stop recording everywhere and put back every attribute of the host. The mend of
-    the released host has a lifetime of its own and stays."""
+    """Stop recording everywhere, scopes that are open included, and put back every
+    attribute of the host. The mend of the released host has a lifetime of its own and
+    stays. Without :func:`enable`, nothing happens."""
     global _patches, _strategy
     with _lock:
         _scope.set_everywhere(OFF)
+        end_all_scopes()
         _set_annotation(False)
         if _patches is not None:
             _patches.restore()
@@ -123,6 +133,13 @@ def is_enabled() -> bool:
     return _patches is not None and current_scope().record
 
 
+def active_strategy() -> CaptureStrategy | None:
+    """
+    :returns: the capture strategy that runs, if one does.
+    """
+    return _strategy
+
+
 def _check(audit: str | None) -> None:
     if audit not in (None, "warn", "raise"):
         raise UsageError(f"audit={audit!r}: pass None, 'warn' or 'raise'")
@@ -131,9 +148,14 @@ def _check(audit: str | None) -> None:
 class recording:  # noqa: N801
     """A scope in which arrays are recorded, in this thread or async task only.
 
-    A context manager, which can be entered again and nested, and a decorator. The first
-    scope patches the host; the patches stay until :func:`disable`, scopes after that
-    only switch a context variable.
+    A context manager, which can be entered again and nested, and a decorator for
+    functions, coroutine functions and generators of both kinds. The first scope patches
+    the host; the patches stay until :func:`disable`, scopes after that only switch a
+    context variable.
+
+    A ``with`` block around a ``yield`` stays open while the generator is suspended, as
+    every context variable does (that is what ``contextlib.contextmanager`` builds on);
+    a decorated generator records in its own code only.
 
     :arg record: *False* makes a scope in which nothing is recorded.
     :arg history: as in :func:`enable`.
@@ -147,33 +169,93 @@ class recording:  # noqa: N801
         self._record = record
         self._history = history
         self._audit = audit
-        self._tokens: list[Token[Scope | None]] = []
 
     def __enter__(self) -> recording:
-        outer = current_scope()
+        changes: dict[str, Any] = {"record": self._record}
         if self._record:
             strategy = _strategy if _patches is not None else None
             if strategy is None:
                 strategy = _install(None, {})
-            scope = replace(outer, record=True, capture=strategy.capture)
-        else:
-            scope = replace(outer, record=False)
+            changes["capture"] = strategy.capture
         if self._history is not None:
-            scope = replace(scope, history=self._history)
+            changes["history"] = self._history
         if self._audit is not None:
-            scope = replace(scope, audit=self._audit)
-        self._tokens.append(_scope._scope.set(scope))
+            changes["audit"] = self._audit
+        enter(self, **changes)
         return self
 
     def __exit__(self, exc_type: type[BaseException] | None,
                  exc: BaseException | None, tb: TracebackType | None) -> None:
-        _scope._scope.reset(self._tokens.pop())
+        leave(self)
 
     def __call__(self, function: F) -> F:
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            # A scope of its own for each call: calls nest and run in threads.
-            with recording(self._record, history=self._history, audit=self._audit):
-                return function(*args, **kwargs)
+        # A scope of its own for each call: calls nest and run in threads.
+        def scope() -> recording:
+            return recording(self._record, history=self._history, audit=self._audit)
 
-        return wrapper  # type: ignore[return-value]
+        wrapper: Callable[..., Any]
+        if inspect.iscoroutinefunction(function):
+            async def wrapper(*args: Any, **kwargs: Any) -> Any:
+                with scope():
+                    return await function(*args, **kwargs)
+
+        elif inspect.isasyncgenfunction(function):
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                return _resumed_in_async(scope, function(*args, **kwargs))
+
+        elif inspect.isgeneratorfunction(function):
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                return _resumed_in(scope, function(*args, **kwargs))
+
+        else:
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                with scope():
+                    return function(*args, **kwargs)
+
+        return functools.wraps(function)(wrapper)  # type: ignore[return-value]
+
+
+def _resumed_in(scope: Callable[[], recording], generator: Generator[Any, Any, Any]
+                ) -> Generator[Any, Any, Any]:
+    """*generator*, each of whose steps runs in a new scope."""
+    resume: Callable[[Any], Any] = generator.send
+    value: Any = None
+    while True:
+        try:
+            with scope():
+                item = resume(value)
+        except StopIteration as stop:
+            return stop.value
+        try:
+            value = yield item
+            resume = generator.send
+        except GeneratorExit:
+            with scope():
+                generator.close()
+            raise
+        except BaseException as error:
+            value = error
+            resume = generator.throw
+
+
+async def _resumed_in_async(scope: Callable[[], recording],
+                            generator: AsyncGenerator[Any, Any]
+                            ) -> AsyncGenerator[Any, Any]:
+    resume: Callable[[Any], Any] = generator.asend
+    value: Any = None
+    while True:
+        try:
+            with scope():
+                item = await resume(value)
+        except StopAsyncIteration:
+            return
+        try:
+            value = yield item
+            resume = generator.asend
+        except GeneratorExit:
+            with scope():
+                await generator.aclose()
+            raise
+        except BaseException as error:
+            value = error
+            resume = generator.athrow

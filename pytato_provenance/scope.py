@@ -3,6 +3,9 @@ Whether, and how, arrays made here and now are recorded.
 
 .. autoclass:: Scope
 .. autofunction:: current_scope
+.. autofunction:: enter
+.. autofunction:: leave
+.. autofunction:: end_all_scopes
 .. autofunction:: tags_for_new_array
 
 A scope belongs to a thread and to an async task (it is a context variable); what
@@ -11,10 +14,12 @@ A scope belongs to a thread and to an async task (it is a context variable); wha
 
 from __future__ import annotations
 
+import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance.diagnostic import ProvenanceWarning
@@ -26,9 +31,10 @@ if TYPE_CHECKING:
     from pytools.tag import Tag
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Scope:
-    """
+    """Not changed once it is entered, except by :func:`end_all_scopes`.
+
     .. attribute:: record
 
         Whether arrays are recorded.
@@ -48,6 +54,23 @@ class Scope:
     .. attribute:: audit
 
         ``"warn"``, ``"raise"`` or *None*: what happens when a transform loses sites.
+
+    .. attribute:: owner
+
+        What the scope was entered for.
+
+    .. attribute:: outer
+
+        The scope around this one, in the same thread or task.
+
+    .. attribute:: was_left
+
+        Whether it is no more than a link to :attr:`outer`: scopes of generators need
+        not be left in the order in which they were entered.
+
+    .. attribute:: ended
+
+        Whether recording was switched off altogether while the scope was open.
     """
 
     record: bool = False
@@ -55,6 +78,10 @@ class Scope:
     region: str | None = None
     history: bool = False
     audit: str | None = None
+    owner: object = None
+    outer: Scope | None = None
+    was_left: bool = False
+    ended: bool = False
 
 
 OFF = Scope()
@@ -74,13 +101,64 @@ def current_scope() -> Scope:
     :returns: the scope of this thread or task.
     """
     scope = _get_scope()
-    return _everywhere if scope is None else scope
+    return _everywhere if scope is None or scope.ended else scope
 
 
 def set_everywhere(scope: Scope) -> None:
     """Make *scope* the default of all threads and tasks."""
     global _everywhere
     _everywhere = scope
+
+
+_lock = threading.RLock()
+# Also those that were left: a task that was started within a scope goes on in it.
+_scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
+
+
+def enter(owner: object, **changes: Any) -> Scope:
+    """Open a scope within the current one, in this thread or task.
+
+    :arg owner: what :func:`leave` finds it by.
+    :arg changes: the attributes in which it differs from the current one.
+    """
+    scope = replace(current_scope(), owner=owner, outer=_get_scope(), was_left=False,
+                    **changes)
+    with _lock:
+        _scopes.add(scope)
+    _scope.set(scope)
+    return scope
+
+
+def leave(owner: object) -> None:
+    """Leave the innermost scope of this thread or task that *owner* entered, whatever
+    was entered since. Where there is none, as when a generator is finalised in another
+    thread, nothing happens."""
+    scope = _get_scope()
+    while scope is not None and (scope.owner is not owner or scope.was_left):
+        scope = scope.outer
+    if scope is None:
+        return
+    scope.was_left = True
+    innermost = _get_scope()
+    while innermost is not None and innermost.was_left:
+        innermost = innermost.outer
+    _scope.set(innermost)
+
+
+def end_all_scopes() -> None:
+    """Let no scope of any thread or task record any more."""
+    with _lock:
+        for scope in tuple(_scopes):
+            if scope.record:
+                scope.record = False
+                scope.ended = True
+
+
+def capture_with(capture: Callable[[], CreationSite]) -> None:
+    """Have all open scopes take their sites by *capture* from now on."""
+    with _lock:
+        for scope in tuple(_scopes):
+            scope.capture = capture
 
 
 def tags_for_new_array() -> frozenset[Tag] | None:
@@ -90,7 +168,7 @@ def tags_for_new_array() -> frozenset[Tag] | None:
         if nothing records or the replaced node's site is not known.
     """
     scope = _get_scope()
-    if scope is None:
+    if scope is None or scope.ended:
         scope = _everywhere
     if not scope.record:
         return None
