@@ -63,7 +63,7 @@ def _install(capture: str | None, options: dict[str, Any]) -> CaptureStrategy:
                 strategy.stop()
             raise
         if _strategy is not None and _strategy is not strategy:
-            capture_with(strategy.capture)
+            capture_with(strategy)
             _strategy.stop()
         _strategy = strategy
         return strategy
@@ -93,7 +93,7 @@ def enable(*, capture: str | None = None, annotate: bool | str = False,
     with _lock:
         strategy = _install(capture, capture_options)
         _set_annotation(annotate)
-        _scope.set_everywhere(Scope(record=True, capture=strategy.capture,
+        _scope.set_everywhere(Scope(record=True, capture=strategy,
                                     history=history, audit=audit))
 
 
@@ -176,7 +176,7 @@ class recording:  # noqa: N801
             strategy = _strategy if _patches is not None else None
             if strategy is None:
                 strategy = _install(None, {})
-            changes["capture"] = strategy.capture
+            changes["capture"] = strategy
         if self._history is not None:
             changes["history"] = self._history
         if self._audit is not None:

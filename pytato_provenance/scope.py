@@ -17,13 +17,13 @@ from __future__ import annotations
 import threading
 import warnings
 import weakref
-from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pytato_provenance.capture import NO_CAPTURE, CaptureStrategy
 from pytato_provenance.diagnostic import ProvenanceWarning
-from pytato_provenance.sites import UNKNOWN, CreationSite
+from pytato_provenance.sites import UNKNOWN
 from pytato_provenance.tags import site_of, site_tags
 
 
@@ -41,7 +41,7 @@ class Scope:
 
     .. attribute:: capture
 
-        Gives the site of the call that is under way.
+        The strategy that gives the site of the call that is under way.
 
     .. attribute:: region
 
@@ -74,7 +74,7 @@ class Scope:
     """
 
     record: bool = False
-    capture: Callable[[], CreationSite] = lambda: UNKNOWN
+    capture: CaptureStrategy = NO_CAPTURE
     region: str | None = None
     history: bool = False
     audit: str | None = None
@@ -154,15 +154,17 @@ def end_all_scopes() -> None:
                 scope.ended = True
 
 
-def capture_with(capture: Callable[[], CreationSite]) -> None:
+def capture_with(capture: CaptureStrategy) -> None:
     """Have all open scopes take their sites by *capture* from now on."""
     with _lock:
         for scope in tuple(_scopes):
             scope.capture = capture
 
 
-def tags_for_new_array() -> frozenset[Tag] | None:
+def tags_for_new_array(skip: int = 0) -> frozenset[Tag] | None:
     """
+    :arg skip: how many callers, beside this function, the walk of the stack may pass
+        over: frames of ours that are the same for every array.
     :returns: the tags that mark an array that is being made as created by the call
         that is under way, or in place of the node that a mapper is replacing; *None*
         if nothing records or the replaced node's site is not known.
@@ -179,7 +181,10 @@ def tags_for_new_array() -> frozenset[Tag] | None:
             if site is None:
                 return None
         else:
-            site = scope.capture()
+            capture = scope.capture
+            site = capture.lookup(skip + 1, capture.limit)
+            if site is None:
+                site = capture.miss(skip + 1)
             if scope.region is not None:
                 site = site.in_region(scope.region)
         tags = site.tag_set

@@ -12,22 +12,35 @@ import importlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytato_provenance.diagnostic import UsageError
+from pytato_provenance.sites import UNKNOWN
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytato_provenance.sites import CreationSite
 
 
 class CaptureStrategy(Protocol):
     """What a strategy offers.
 
+    The site of a call is ``lookup(skip, limit)``, or where that is *None*
+    ``miss(skip)``: in two steps, so that the first one can be a compiled function
+    that is called without a Python frame in between.
+
     .. attribute:: name
+    .. attribute:: limit
+
+        To be passed to :meth:`lookup`.
+
     .. automethod:: start
     .. automethod:: stop
-    .. automethod:: capture
+    .. automethod:: lookup
+    .. automethod:: miss
     """
 
     name: str
+    limit: int
 
     def start(self) -> None:
         """Install what the strategy needs.
@@ -35,14 +48,50 @@ class CaptureStrategy(Protocol):
         :raises ~pytato_provenance.diagnostic.CaptureUnavailableError: if it cannot
             work here.
         """
+        ...
 
     def stop(self) -> None:
         """Remove what :meth:`start` installed."""
+        ...
 
-    def capture(self) -> CreationSite:
+    @property
+    def lookup(self) -> Callable[[int, int], CreationSite | None]:
         """
-        :returns: the site of the user-facing call that is under way.
+        Takes how many frames above the caller the stack begins, which may be the
+        host's, and :attr:`limit`.
+
+        Returns the site of the user-facing call that is under way, if it is known.
         """
+        ...
+
+    def miss(self, skip: int) -> CreationSite:
+        """
+        :arg skip: how many frames above the caller the stack begins.
+        :returns: the site, after :meth:`lookup` gave none.
+        """
+        ...
+
+
+class _NoCapture:
+    """Where nothing has been chosen: every site is unknown."""
+
+    name = "none"
+    limit = 0
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def lookup(self, skip: int, limit: int, /) -> CreationSite | None:
+        return UNKNOWN
+
+    def miss(self, skip: int) -> CreationSite:
+        return UNKNOWN
+
+
+NO_CAPTURE: CaptureStrategy = _NoCapture()
 
 
 _STRATEGIES: dict[str, tuple[str, str]] = {

@@ -45,9 +45,9 @@ class StackStrategy:
             raise UsageError(f"max_frames={max_frames}: pass at least 1, or None for "
                              "the whole stack")
         self.max_frames = max_frames
-        self._limit = max_frames or 0
+        self.limit = max_frames or 0
         self.table: PathTable[CreationSite] = make_path_table(compiled)
-        self._lookup = self.table.lookup
+        self.lookup = self.table.lookup
 
     def start(self) -> None:
         """Nothing to install in Python or the host."""
@@ -58,23 +58,21 @@ class StackStrategy:
         no_longer_clear(self.table.clear)
         self.table.clear()
 
-    def capture(self) -> CreationSite:
+    def miss(self, skip: int) -> CreationSite:
         """
+        :arg skip: how many frames above the caller the stack begins.
         :returns: the site of the call that is under way.
         """
-        site = self._lookup(1, self._limit)
-        return self._miss() if site is None else site
-
-    def _miss(self) -> CreationSite:
-        frame = sys._getframe(2)
+        skip += 1
+        frame = sys._getframe(skip)
         if self.max_frames is None:
-            return self.table.add(2, 0, intern_stack(frame))
+            return self.table.add(skip, 0, intern_stack(frame))
         leading, user = self._skip_leading(frame)
         if user is None:
             # Nothing to count from: not kept, for it would answer for deeper stacks.
             return intern_stack(frame)
         site = self._intern(frame, leading, user)
-        return self.table.add(2, leading + self.max_frames, site)
+        return self.table.add(skip, leading + self.max_frames, site)
 
     def _skip_leading(self, frame: FrameType) -> tuple[int, FrameType | None]:
         """Mark the code that is not the user's, down to the first frame that is.
