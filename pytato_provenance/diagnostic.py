@@ -9,6 +9,7 @@ Every exception and warning of the project. Each message says what to do.
 .. autoexception:: NotAnArrayError
 .. autoexception:: ProvenanceLostError
 .. autoexception:: ProvenanceWarning
+.. autoexception:: RecordError
 """
 
 from __future__ import annotations
@@ -44,3 +45,7 @@ class ProvenanceLostError(ProvenanceError):
 
 class ProvenanceWarning(UserWarning):
     """Something could not be recorded; the program itself is unharmed."""
+
+
+class RecordError(UsageError):
+    """What should be a record of a run cannot be read."""
