@@ -25,6 +25,7 @@ def assert_pristine() -> None:
     :raises AssertionError: naming what is on, and every attribute that is still
         patched.
     """
+    __tracebackhide__ = True
     # Whatever was not imported was not switched on either; a test of a saved record
     # is not to import the host.
     patching = sys.modules.get("pytato_provenance._patching")

@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from pytato_provenance import disable
 from pytato_provenance._host import host
 from pytato_provenance._released_pytato import is_mended, mend_released_pytato
+from pytato_provenance.testing import assert_pristine
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 mend_released_pytato()
-
-try:
-    from pytato_provenance.testing import assert_pristine
-except ImportError:
-    assert_pristine: Callable[[], None] | None = None
 
 hypothesis.settings.register_profile(
     "default", deadline=None, derandomize=True, max_examples=25
@@ -105,8 +102,10 @@ def queue(cl_ctx: Any) -> Any:
 @pytest.fixture(autouse=True)
 def pristine() -> Iterator[None]:
     """Nothing of ours is installed in the host before a test, nor left after it."""
-    if assert_pristine is not None:
-        assert_pristine()
+    assert_pristine()
     yield
-    if assert_pristine is not None:
+    try:
         assert_pristine()
+    finally:
+        # One test that fails is not to take the others along.
+        disable()
