@@ -154,24 +154,30 @@ def dispatch_with_origin(original: Callable[..., Any]) -> Callable[..., Any]:
     """
     def rec(self: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
         method = getattr(self, getattr(expr, "_mapper_method", ""), None)
-        if method is None:
-            # Foreign objects and classes with a fallback: rare, and the host's to say.
-            return original(self, expr, *args, **kwargs)
         scope = _scope_module._get_scope()
         if scope is None or scope.ended:
             scope = _scope_module._everywhere
         if not scope.record:
-            return method(expr, *args, **kwargs)
-        if _is_transform(type(self)):
+            # What has no method is for the host to judge: a base class's, or an error.
+            return (original(self, expr, *args, **kwargs) if method is None
+                    else method(expr, *args, **kwargs))
+        merges = _is_transform(type(self))
+        carry = None
+        if merges or scope.history or scope.audit is not None:
             carry = carry_of(self)
             if not carry.active:
                 with carry:
-                    return rec(self, carry.enter(expr), *args, **kwargs)
+                    return carry.leave(
+                        rec(self, carry.enter(expr, merges), *args, **kwargs), self)
         token = _set_origin(expr)
         try:
-            return method(expr, *args, **kwargs)
+            result = (original(self, expr, *args, **kwargs) if method is None
+                      else method(expr, *args, **kwargs))
         finally:
             _reset_origin(token)
+        if scope.history and carry is not None and result is not expr:
+            carry.inherit(result, expr, self)
+        return result
 
     return rec
 

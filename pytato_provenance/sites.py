@@ -367,6 +367,18 @@ def foreign_site(frames: Iterable[tuple[str, int, str, str | None]]) -> Creation
     return _from_plain("known", tuple(reversed(stack)), None, None)
 
 
+def site_of_code(code: CodeType, module: str | None) -> CreationSite | None:
+    """
+    :returns: where a function is defined, or *None* if it is a library's.
+    """
+    if not is_user_code(code.co_filename, module):
+        return None
+    source = source_file(code.co_filename, None)
+    frame = Frame(code.co_filename, code.co_firstlineno, None, (None, None),
+                  getattr(code, "co_qualname", code.co_name), module, source)
+    return _from_plain("known", (frame,), None, None)
+
+
 def synthetic_site(pass_name: str) -> CreationSite:
     """
     :arg pass_name: what made the node.

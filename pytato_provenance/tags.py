@@ -4,6 +4,7 @@ The tag around a creation site, and the only place that knows where the host kee
 .. autoclass:: CreatedAt
 .. autofunction:: created_at
 .. autofunction:: site_of
+.. autofunction:: history_of
 .. autofunction:: with_site
 
 The development pytato has tags that equality and hashing do not see; there the tag is
@@ -15,12 +16,14 @@ other.
 from __future__ import annotations
 
 import dataclasses
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pytools.tag import Tag, UniqueTag
 
 from pytato_provenance._host import Node, host
 from pytato_provenance.diagnostic import NotAnArrayError
+from pytato_provenance.history import NO_HISTORY, History
 from pytato_provenance.sites import CreationSite, Frame, foreign_site
 
 
@@ -92,20 +95,25 @@ class CreatedAt(_HostCreatedAt):  # type: ignore[misc]
     .. attribute:: site
 
         A :class:`~pytato_provenance.CreationSite`.
+
+    .. attribute:: history
+
+        A :class:`~pytato_provenance.history.History`, empty unless it was asked for.
     """
 
     # One object a site: identity is equality, and hashing a stack costs microseconds.
-    __slots__ = ("site",)
+    __slots__ = ("history", "site")
     __hash__ = object.__hash__
 
     site: CreationSite
+    history: History
 
-    def __init__(self, site: CreationSite) -> None:
+    def __init__(self, site: CreationSite, history: History = NO_HISTORY) -> None:
         object.__setattr__(self, "site", site)
+        object.__setattr__(self, "history", history)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, CreatedAt) and self.site is other.site)
+        return self is other
 
     @property
     def traceback(self) -> _Traceback:
@@ -113,13 +121,20 @@ class CreatedAt(_HostCreatedAt):  # type: ignore[misc]
         return _Traceback(self.site)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _tag_of, (self.site,)
+        return _tag_of, (self.site, self.history)
 
     def __repr__(self) -> str:
         return f"CreatedAt({self.site})"
 
 
-def _tag_of(site: CreationSite) -> CreatedAt:
+@lru_cache(maxsize=4096)
+def _tag_with_history(site: CreationSite, history: History) -> CreatedAt:
+    return CreatedAt(site, history)
+
+
+def _tag_of(site: CreationSite, history: History = NO_HISTORY) -> CreatedAt:
+    if history or not host().has_non_equality_tags:
+        return _tag_with_history(site, history)
     tag, = site_tags(site)
     assert isinstance(tag, CreatedAt)
     return tag
@@ -136,17 +151,21 @@ class SitedTags(frozenset):  # type: ignore[type-arg]
     one set of tags from another keep the site.
     """
 
-    __slots__ = ("created_at",)
+    __slots__ = ("created_at", "history")
 
     created_at: CreationSite
+    history: History
 
-    def __new__(cls, tags: Iterable[Tag], site: CreationSite) -> SitedTags:
+    def __new__(cls, tags: Iterable[Tag], site: CreationSite,
+                history: History = NO_HISTORY) -> SitedTags:
         self = super().__new__(cls, tags)
         self.created_at = site
+        self.history = history
         return self
 
     def _derived(self, tags: Any) -> Any:
-        return tags if tags is NotImplemented else SitedTags(tags, self.created_at)
+        return (tags if tags is NotImplemented
+                else SitedTags(tags, self.created_at, self.history))
 
     def __or__(self, other: Any) -> Any:
         return self._derived(frozenset.__or__(self, other))
@@ -176,7 +195,7 @@ class SitedTags(frozenset):  # type: ignore[type-arg]
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SitedTags, (tuple(self), self.created_at)
+        return SitedTags, (tuple(self), self.created_at, self.history)
 
     def __repr__(self) -> str:
         return repr(frozenset(self))
@@ -235,19 +254,37 @@ def set_site(node: Node, site: CreationSite) -> None:
     replace_site(node, site)
 
 
-def replace_site(node: Node, site: CreationSite) -> None:
-    """Set the site of a node that nobody else has seen, whatever it had."""
+def history_of(node: Node) -> History:
+    """
+    :arg node: any node of the host.
+    :returns: what transforms did on the way to *node*, if that was recorded.
+    """
+    for tag in getattr(node, "non_equality_tags", ()):
+        if isinstance(tag, CreatedAt):
+            return tag.history
+    return getattr(getattr(node, "tags", None), "history", NO_HISTORY)
+
+
+def replace_site(node: Node, site: CreationSite, history: History | None = None) -> None:
+    """Set the site of a node that nobody else has seen, whatever it had.
+
+    :arg history: replaces the history of the node if given.
+    """
+    if history is None:
+        history = history_of(node)
     if host().has_non_equality_tags:
         kept = frozenset(tag for tag in node.non_equality_tags
                          if not isinstance(tag, _HostCreatedAt))
-        tags = site_tags(site)
+        tags: frozenset[Tag] = site_tags(site)
+        if history:
+            tags = frozenset({_tag_with_history(site, history)})
         try:
             object.__setattr__(node, "non_equality_tags", tags | kept if kept else tags)
         except AttributeError:
             # A node whose tags are, by construction, those of another.
             pass
     else:
-        node.tags = SitedTags(node.tags, site)
+        node.tags = SitedTags(node.tags, site, history)
 
 
 def with_site(node: Node, site: CreationSite) -> Node:

@@ -12,14 +12,14 @@ exists keeps its own. Where equal nodes collapse, the survivor knows all sites.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pytato.transform as _pt
 
-from pytato_provenance import scope as _scope
+from pytato_provenance import scope
 from pytato_provenance._host import Node, host, nodes_in_post_order
+from pytato_provenance.audit import check, compare, pass_name_of, roots
 from pytato_provenance.carry import carry_of
 from pytato_provenance.diagnostic import NotAnArrayError
 from pytato_provenance.instrument import recording
@@ -27,10 +27,6 @@ from pytato_provenance.merging import equal_classes, spread_sites
 from pytato_provenance.scope import current_scope, origin
 from pytato_provenance.sites import CreationSite, merge_sites, synthetic_site
 from pytato_provenance.tags import replace_site, set_site, site_of
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 T = TypeVar("T")
@@ -72,7 +68,8 @@ class PreserveCreatedAtMixin:
         carry = carry_of(self)
         if not carry.active:
             with carry:
-                return self.rec(carry.enter(expr), *args, **kwargs)
+                return carry.leave(
+                    self.rec(carry.enter(expr), *args, **kwargs), self)
 
         kind = _next_rec(type(self))
         if kind == _FOREIGN:
@@ -83,7 +80,7 @@ class PreserveCreatedAtMixin:
             finally:
                 _reset_origin(token)
             if result is not expr:
-                carry.inherit(result, expr)
+                carry.inherit(result, expr, self)
             return result
 
         # In the base's place, with its cache: one Python frame a node, not two.
@@ -100,7 +97,7 @@ class PreserveCreatedAtMixin:
         finally:
             _reset_origin(token)
         if result is not expr:
-            carry.inherit(result, expr)
+            carry.inherit(result, expr, self)
         return _add(self, key, result) if kind == _CACHED else result
 
 
@@ -175,23 +172,26 @@ class ProvenanceCopyMapper(PreserveCreatedAtMixin, _complete_copy_mapper):  # ty
 
 # {{{ through
 
-def _roots(dag: Any) -> Iterator[Node]:
-    if isinstance(dag, host().node_types):
-        yield dag
-    elif isinstance(dag, Mapping):
-        for item in dag.values():
-            yield from _roots(item)
-    elif isinstance(dag, tuple | list | frozenset | set):
-        for item in dag:
-            yield from _roots(item)
+class _MadeByTransform:
+    """Takes for the site of every array that it was made by a transform."""
 
+    name = "transform"
+    limit = 0
 
-def pass_name_of(transform: Callable[..., Any]) -> str:
-    """
-    :returns: how to call *transform* in reports.
-    """
-    name = getattr(transform, "__qualname__", None)
-    return name or type(transform).__qualname__
+    def __init__(self, site: CreationSite) -> None:
+        self._site = site
+
+    def start(self) -> None:
+        """Nothing to install."""
+
+    def stop(self) -> None:
+        """Nothing to remove."""
+
+    def lookup(self, skip: int, limit: int) -> CreationSite:
+        return self._site
+
+    def miss(self, skip: int) -> CreationSite:
+        return self._site
 
 
 def through(transform: Callable[..., T]) -> Callable[..., T]:
@@ -208,22 +208,24 @@ def through(transform: Callable[..., T]) -> Callable[..., T]:
 
     @functools.wraps(transform, updated=())
     def wrapper(dag: Any, *args: Any, **kwargs: Any) -> T:
-        if not any(True for _ in _roots(dag)):
+        if not any(True for _ in roots(dag)):
             raise NotAnArrayError(
                 f"through({name}) takes a DAG of pytato arrays, not "
                 f"'{type(dag).__name__}'")
         if isinstance(dag, host().node_types):
             dag = spread_sites(dag)
-        nodes = nodes_in_post_order(*_roots(dag))
+        nodes = nodes_in_post_order(*roots(dag))
         made_here = synthetic_site(name)
-        with recording():
-            token = _scope._scope.set(
-                replace(current_scope(), capture=lambda: made_here, region=None))
+        audit = current_scope().audit
+        with recording() as owner:
+            scope.enter(owner, capture=_MadeByTransform(made_here), region=None)
             try:
                 result = transform(dag, *args, **kwargs)
             finally:
-                _scope._scope.reset(token)
+                scope.leave(owner)
         _adopt(nodes, result, made_here)
+        if audit is not None:
+            check(compare(nodes, nodes_in_post_order(*roots(result)), name), audit)
         return result
 
     return wrapper
@@ -232,13 +234,13 @@ def through(transform: Callable[..., T]) -> Callable[..., T]:
 def _adopt(before: list[Node], result: Any, made_here: CreationSite) -> None:
     """Give what was rebuilt by hand the site of the equal node of the input."""
     known = {id(node) for node in before}
-    after = [node for node in nodes_in_post_order(*_roots(result))
+    after = [node for node in nodes_in_post_order(*roots(result))
              if id(node) not in known]
     orphans = [node for node in after if isinstance(node, host().array)
                and site_of(node) in (None, made_here)]
     if not orphans:
         return
-    classes = equal_classes([*before, *nodes_in_post_order(*_roots(result))])
+    classes = equal_classes([*before, *nodes_in_post_order(*roots(result))])
     sites: dict[int, list[CreationSite | None]] = {}
     for node in before:
         sites.setdefault(classes[id(node)], []).append(site_of(node))

@@ -1,0 +1,241 @@
+"""
+What a transform did to creation sites.
+
+.. autofunction:: audit
+.. autoclass:: AuditReport
+.. autoclass:: AuditEntry
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytato_provenance._host import Node, host, nodes_in_post_order
+from pytato_provenance.diagnostic import (
+    NotAnArrayError,
+    ProvenanceLostError,
+    ProvenanceWarning,
+)
+from pytato_provenance.merging import equal_classes
+from pytato_provenance.sites import CreationSite
+from pytato_provenance.tags import site_of
+
+
+OUTCOMES: Mapping[str, str] = {
+    "kept": "the array is there as before, with its site",
+    "merged": "knows the sites of several arrays of the input",
+    "inherited": "made in place of an array of the input, with its site",
+    "created": "made by the transform's own code, whose line it has",
+    "synthetic": "made by the transform for itself, and marked so",
+    "unknown": "its site was not known before either",
+    "lost": "made by the transform, without a site",
+}
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """
+    .. attribute:: outcome
+
+        One of ``kept``, ``merged``, ``inherited``, ``created``, ``synthetic``,
+        ``unknown``, ``lost``.
+
+    .. attribute:: node_type
+
+        The name of the class of the arrays.
+
+    .. attribute:: count
+    """
+
+    outcome: str
+    node_type: str
+    count: int
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """What became of the sites of a DAG; prints as a table.
+
+    .. attribute:: pass_name
+    .. attribute:: entries
+
+        A tuple of :class:`AuditEntry`.
+
+    .. attribute:: result
+
+        What the transform returned, or *None* for a check made on the way.
+
+    .. automethod:: count
+    .. autoattribute:: lost
+    .. automethod:: as_data
+    """
+
+    pass_name: str
+    entries: tuple[AuditEntry, ...]
+    result: Any = None
+
+    def count(self, outcome: str) -> int:
+        """
+        :arg outcome: as in :attr:`AuditEntry.outcome`.
+        :returns: the number of arrays with this outcome.
+        """
+        return sum(entry.count for entry in self.entries if entry.outcome == outcome)
+
+    @property
+    def kept(self) -> int:
+        """The number of arrays that kept their site."""
+        return self.count("kept")
+
+    @property
+    def merged(self) -> int:
+        """The number of arrays that know several sites."""
+        return self.count("merged")
+
+    @property
+    def inherited(self) -> int:
+        """The number of arrays that have the site of what they replace."""
+        return self.count("inherited")
+
+    @property
+    def synthetic(self) -> int:
+        """The number of arrays that the transform made for itself."""
+        return self.count("synthetic")
+
+    @property
+    def lost(self) -> int:
+        """The number of arrays without a site."""
+        return self.count("lost")
+
+    def as_data(self) -> dict[str, Any]:
+        """
+        :returns: the report as plain data.
+        """
+        return {"pass": self.pass_name,
+                "arrays": [{"outcome": entry.outcome, "type": entry.node_type,
+                            "count": entry.count} for entry in self.entries]}
+
+    def __str__(self) -> str:
+        width = max(len(outcome) for outcome in OUTCOMES)
+        lines = [self.pass_name]
+        for outcome in OUTCOMES:
+            entries = [entry for entry in self.entries if entry.outcome == outcome]
+            if entries:
+                types = ", ".join(f"{entry.count} {entry.node_type}"
+                                  for entry in entries)
+                lines.append(f"  {outcome:<{width}}  {self.count(outcome):>6}  {types}")
+        if len(lines) == 1:
+            lines.append("  no arrays")
+        return "\n".join(lines)
+
+
+def compare(before: Iterable[Node], after: Iterable[Node], pass_name: str,
+            result: Any = None) -> AuditReport:
+    """
+    :arg before: the nodes of the input, children first.
+    :arg after: the nodes of the result, children first.
+    :returns: what became of the sites.
+    """
+    before = list(before)
+    after = list(after)
+    known_before = {id(node): site_of(node) for node in before}
+    input_sites = {site for known in known_before.values() if known is not None
+                   for site in known.all_sites}
+    classes = equal_classes(_unique([*before, *after]))
+    equal_before: dict[int, set[CreationSite | None]] = {}
+    for node in before:
+        equal_before.setdefault(classes[id(node)], set()).add(site_of(node))
+    merged_before = {site for site in known_before.values()
+                     if site is not None and site.kind == "merged"}
+
+    def outcome(node: Node) -> str:
+        site = site_of(node)
+        is_old = id(node) in known_before
+        if site is None or site.kind == "unknown":
+            previous = equal_before.get(classes[id(node)], set())
+            return "unknown" if is_old or None in previous else "lost"
+        if is_old or site in equal_before.get(classes[id(node)], ()):
+            return "kept"
+        if site.kind == "merged" and site not in merged_before:
+            return "merged"
+        if site.kind == "synthetic" and site not in input_sites:
+            return "synthetic"
+        return "inherited" if input_sites.issuperset(site.all_sites) else "created"
+
+    counts = Counter((outcome(node), type(node).__name__) for node in after
+                     if isinstance(node, host().array))
+    order = list(OUTCOMES)
+    entries = sorted((AuditEntry(*key, count) for key, count in counts.items()),
+                     key=lambda entry: (order.index(entry.outcome), -entry.count,
+                                        entry.node_type))
+    return AuditReport(pass_name, tuple(entries), result)
+
+
+def _unique(nodes: list[Node]) -> list[Node]:
+    return list({id(node): node for node in nodes}.values())
+
+
+def check(report: AuditReport, how: str) -> None:
+    """Answer for a transform that lost sites.
+
+    :arg how: ``"warn"`` or ``"raise"``.
+    """
+    if not report.lost:
+        return
+    message = (f"'{report.pass_name}' made {report.lost} arrays without a creation "
+               f"site; derive the mapper from PreserveCreatedAtMixin, or run it by "
+               f"through({report.pass_name})\n{report}")
+    if how == "raise":
+        raise ProvenanceLostError(message)
+    warnings.warn(message, ProvenanceWarning, stacklevel=3)
+
+
+def audit(transform: Callable[..., Any], dag: Any, *args: Any, **kwargs: Any
+          ) -> AuditReport:
+    """Run a transform as it is, here and now, and see what it does to the sites.
+
+    While recording is on, what the transform makes under a mapper's dispatch inherits;
+    ``audit(through(f), dag)`` and a mapper with
+    :class:`~pytato_provenance.PreserveCreatedAtMixin` do so always.
+
+    :arg transform: a mapper or a function of a DAG.
+    :arg dag: an array, a container, a traced function, or a dictionary or sequence of
+        these.
+    :arg args: further arguments of *transform*.
+    :returns: the report, with the transform's result.
+    :raises ~pytato_provenance.diagnostic.NotAnArrayError: if *dag* has no arrays.
+    """
+    before = nodes_in_post_order(*roots(dag))
+    if not before:
+        raise NotAnArrayError("audit takes a transform and a DAG of pytato arrays, not "
+                              f"'{type(dag).__name__}'")
+    result = transform(dag, *args, **kwargs)
+    return compare(before, nodes_in_post_order(*roots(result)),
+                   pass_name_of(transform), result)
+
+
+def roots(dag: Any) -> Iterable[Node]:
+    """
+    :returns: the nodes in *dag*: a node, or dictionaries and sequences of them.
+    """
+    if isinstance(dag, host().node_types):
+        yield dag
+    elif isinstance(dag, Mapping):
+        for item in dag.values():
+            yield from roots(item)
+    elif isinstance(dag, tuple | list | frozenset | set):
+        for item in dag:
+            yield from roots(item)
+
+
+def pass_name_of(transform: Any) -> str:
+    """
+    :returns: how to call a mapper or a function in reports.
+    """
+    name = getattr(transform, "__qualname__", None)
+    if name is None:
+        name = getattr(getattr(transform, "func", None), "__qualname__", None)
+    return name or type(transform).__qualname__
