@@ -229,41 +229,45 @@ def test_caller_itself_is_the_first_frame(table: PathTable[str]) -> None:
     assert len(table) == 2
 
 
-def test_marked_code_does_not_count_at_the_beginning(table: PathTable[str]) -> None:
-    def probe(keep: int) -> str | None:
-        return table.lookup(1, 1) or (table.add(1, keep, "seen") and None)
+def test_marked_code_is_passed_over_at_the_beginning(table: PathTable[str]) -> None:
+    def probe(max_frames: int, above: int) -> str | None:
+        return table.lookup(1, max_frames) or (
+            table.add(1 + above, max_frames, "seen") and None
+        )
 
-    def look(keep: int) -> str | None:
-        return probe(keep)
+    def look(max_frames: int, above: int) -> str | None:
+        return probe(max_frames, above)
 
     def library(then: Callable[[], Any]) -> Any:
         return then()
 
-    def one(keep: int) -> Any:
-        return look(keep)
+    def one(max_frames: int, above: int) -> Any:
+        return look(max_frames, above)
 
-    def other(keep: int) -> Any:
-        return look(keep)
-
-    def through_library(keep: int) -> Any:
-        return library(lambda: look(keep))
+    def other(max_frames: int, above: int) -> Any:
+        return look(max_frames, above)
 
     def clear_and_mark(*functions: Any) -> None:
         table.clear()
         for function in functions:
             table.mark(function.__code__)
 
-    # Unmarked, the first frame is all there is.
-    assert [one(1), other(1)] == [None, "seen"]
-    clear_and_mark(look)
-    for expected in (None, "seen"):
-        assert [one(2), other(2), library(lambda: look(2))] == [expected] * 3
-    # What is kept is what was asked for, whatever is marked.
-    clear_and_mark(look)
-    assert [one(1), one(1)] == [None, None]
-    # Marked frames belong to the path, and count after its beginning.
-    clear_and_mark(look, library)
-    assert [through_library(2), through_library(2), one(2)] == [None, "seen", None]
+    for n in range(1, 6):
+        # Unmarked, the first frame is one like others.
+        clear_and_mark()
+        assert [one(n, 0), other(n, 0)] == [None, "seen" if n == 1 else None]
+        clear_and_mark(look)
+        for expected in (None, "seen"):
+            found = [one(n, 1), other(n, 1), library(lambda n=n: look(n, 1))]
+            assert found == [expected] * 3
+        # What is kept is what was asked for, whatever is marked.
+        clear_and_mark(look)
+        assert [one(n, 0) for _ in range(2)] == [None, None]
+        # Further up marks have no meaning, and for whole stacks neither.
+        clear_and_mark(library)
+        assert [library(lambda n=n: one(n, 0)) for _ in range(2)] == [None, "seen"]
+        clear_and_mark(look)
+        assert [one(0, 0) for _ in range(2)] == [None, "seen"]
 
 
 def test_stack_not_deep_enough(table: PathTable[str]) -> None:

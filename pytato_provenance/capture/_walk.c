@@ -174,9 +174,9 @@ frame_lasti(PyFrameObject *frame)
 }
 
 /* Walk the stack from the frame *skip* levels above the caller.  If *max_frames* is
- * positive, take that many frames, beside those at the beginning whose code is
- * marked in *marks* (which may be NULL).  A stack that is not deep enough gives
- * the empty path. */
+ * positive, take that many frames, after passing over those at the beginning whose
+ * code is marked in *marks* (which may be NULL).  A stack that is not deep enough
+ * gives the empty path. */
 static int
 path_walk(Path *path, PathTable *marks, Py_ssize_t skip, Py_ssize_t max_frames)
 {
@@ -187,7 +187,6 @@ path_walk(Path *path, PathTable *marks, Py_ssize_t skip, Py_ssize_t max_frames)
 
     uint64_t hash = 0x9E3779B97F4A7C15u;
     Py_ssize_t depth = 0;
-    Py_ssize_t last = 0;  /* the depth at which to stop, once known */
     PyFrameObject *frame = PyEval_GetFrame();
     Py_XINCREF(frame);
     while (frame != NULL) {
@@ -205,19 +204,18 @@ path_walk(Path *path, PathTable *marks, Py_ssize_t skip, Py_ssize_t max_frames)
             }
             PyObject *code = (PyObject *)PyFrame_GetCode(frame);
             int lasti = frame_lasti(frame);
-            path->codes[depth] = code;
-            path->lastis[depth] = lasti;
-            depth++;
-            hash ^= ((uint64_t)(uintptr_t)code >> 4)
-                + (uint64_t)(uint32_t)lasti * 0xD6E8FEB86659FD93u;
-            hash *= 0xFF51AFD7ED558CCDu;
-            if (max_frames > 0 && last == 0
-                && (marks == NULL || !is_marked(marks, code))) {
-                last = depth - 1 + max_frames;
+            if (depth > 0 || max_frames == 0 || marks == NULL
+                || !is_marked(marks, code)) {
+                path->codes[depth] = code;
+                path->lastis[depth] = lasti;
+                depth++;
+                hash ^= ((uint64_t)(uintptr_t)code >> 4)
+                    + (uint64_t)(uint32_t)lasti * 0xD6E8FEB86659FD93u;
+                hash *= 0xFF51AFD7ED558CCDu;
             }
             /* The running frame holds its code for as long as we need it. */
             Py_DECREF(code);
-            if (depth == last) {
+            if (max_frames > 0 && depth == max_frames) {
                 Py_DECREF(frame);
                 break;
             }
@@ -435,7 +433,7 @@ table_add(PathTable *self, PyObject *const *args, Py_ssize_t nargs)
 
 PyDoc_STRVAR(mark_doc,
 "mark(code, /)\n--\n\n"
-"Have lookup not count frames of *code* at the beginning of a path.");
+"Have lookup with *max_frames* pass over *code* at the beginning of a path.");
 
 static PyObject *
 table_mark(PathTable *self, PyObject *code)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
+from sys import _getframe
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
@@ -24,6 +25,7 @@ from pytato_provenance.diagnostic import CaptureUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
 ValueT = TypeVar("ValueT")
 
@@ -43,7 +45,7 @@ class PathTable(Protocol[ValueT]):
 
     def lookup(self, skip: int, max_frames: int = 0, /) -> ValueT | None:
         """
-        Frames of marked code at the beginning do not count among *max_frames*.
+        With *max_frames*, frames of marked code at the beginning are passed over.
 
         :returns: the value kept for the current call path.
         """
@@ -53,15 +55,14 @@ class PathTable(Protocol[ValueT]):
         """
         Keep *value* for the current call path unless one is kept already.
 
-        Here all frames count: what is kept does not depend on marks, which another
-        thread may clear.
+        Marks have no meaning here: another thread may clear them.
 
         :returns: the value that is kept, the same one for all threads.
         """
         ...
 
     def mark(self, code: CodeType, /) -> None:
-        """Have :meth:`lookup` not count *code* at the beginning of a path."""
+        """Have :meth:`lookup` with *max_frames* pass over *code* at the beginning."""
         ...
 
     def clear(self) -> None:
@@ -90,39 +91,56 @@ class PurePathTable(Generic[ValueT]):
         if skip < 0 or max_frames < 0:
             raise ValueError("lookup: negative number of frames")
         try:
-            frame = sys._getframe(skip + 1)
+            frame = _getframe(skip + 1)
         except ValueError:
             return self._values.get(())
-        # A look-up of a path costs what its loop costs: no call, nothing shared.
+        # What a frame costs here is what capture costs: no call that can be saved.
+        if max_frames:
+            return self._lookup_few(frame, max_frames)
         key: list[int] = []
         append = key.append
-        if max_frames:
-            marks = self._marks
-            address = id(frame.f_code)
-            while address in marks:
-                append(address)
-                append(frame.f_lasti)
-                frame = frame.f_back
-                if frame is None:
-                    return self._values.get(tuple(key))
-                address = id(frame.f_code)
-            while frame is not None and max_frames:
-                append(id(frame.f_code))
-                append(frame.f_lasti)
-                frame = frame.f_back
-                max_frames -= 1
-        else:
-            while frame is not None:
-                append(id(frame.f_code))
-                append(frame.f_lasti)
-                frame = frame.f_back
+        while frame is not None:
+            append(id(frame.f_code))
+            append(frame.f_lasti)
+            frame = frame.f_back
+        return self._values.get(tuple(key))
+
+    def _lookup_few(self, frame: FrameType | None, max_frames: int) -> ValueT | None:
+        marks = self._marks
+        while frame is not None and id(frame.f_code) in marks:
+            frame = frame.f_back
+        if (
+            max_frames == 4
+            and frame is not None
+            and (second := frame.f_back) is not None
+            and (third := second.f_back) is not None
+            and (fourth := third.f_back) is not None
+        ):
+            # The number that the documentation recommends: a third less.
+            return self._values.get(
+                (
+                    id(frame.f_code),
+                    frame.f_lasti,
+                    id(second.f_code),
+                    second.f_lasti,
+                    id(third.f_code),
+                    third.f_lasti,
+                    id(fourth.f_code),
+                    fourth.f_lasti,
+                )
+            )
+        key: list[int] = []
+        while frame is not None and max_frames:
+            key += (id(frame.f_code), frame.f_lasti)
+            frame = frame.f_back
+            max_frames -= 1
         return self._values.get(tuple(key))
 
     def add(self, skip: int, max_frames: int, value: ValueT, /) -> ValueT:
         if skip < 0 or max_frames < 0:
             raise ValueError("add: negative number of frames")
         try:
-            frame = sys._getframe(skip + 1)
+            frame = _getframe(skip + 1)
         except ValueError:
             frame = None
         key: list[int] = []

@@ -32,8 +32,9 @@ class StackStrategy:
     The path (code object and position in it, frame by frame) is looked up in a table;
     only a path that was never seen before is interned.
 
-    :arg max_frames: how many frames to keep, counted from the innermost user frame;
-        library frames beneath that one are kept in addition. *None* for all.
+    :arg max_frames: how many frames to keep: the innermost one that is the user's,
+        and its callers. *None* for the whole stack, library frames beneath the user's
+        included.
     :arg compiled: *True* or *False* to insist on the compiled or the Python table.
     """
 
@@ -67,14 +68,14 @@ class StackStrategy:
         frame = sys._getframe(skip)
         if self.max_frames is None:
             return self.table.add(skip, 0, intern_stack(frame))
-        leading, user = self._skip_leading(frame)
+        leading, user = self._pass_over(frame)
         if user is None:
-            # Nothing to count from: not kept, for it would answer for deeper stacks.
+            # No frame is the user's: nothing to count from.
             return intern_stack(frame)
-        site = self._intern(frame, leading, user)
-        return self.table.add(skip, leading + self.max_frames, site)
+        site = intern_stack(user, self.max_frames)
+        return self.table.add(skip + leading, self.max_frames, site)
 
-    def _skip_leading(self, frame: FrameType) -> tuple[int, FrameType | None]:
+    def _pass_over(self, frame: FrameType) -> tuple[int, FrameType | None]:
         """Mark the code that is not the user's, down to the first frame that is.
 
         :returns: how many frames there are before it, and that frame.
@@ -86,7 +87,3 @@ class StackStrategy:
             count += 1
             user = user.f_back
         return count, user
-
-    def _intern(self, frame: FrameType, leading: int, user: FrameType) -> CreationSite:
-        assert self.max_frames is not None
-        return intern_stack(frame, leading + self.max_frames)
