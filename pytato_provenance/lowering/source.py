@@ -1,0 +1,211 @@
+"""
+The annotated text of a program.
+
+.. autofunction:: kernel_source
+.. autofunction:: annotate
+.. autoclass:: AnnotatedSource
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loopy import CallableKernel, LoopKernel, TranslationUnit
+
+from pytato_provenance.diagnostic import UsageError
+from pytato_provenance.lowering.comments import (
+    FileNames,
+    header_lines,
+    site_lines,
+    variable_lines,
+)
+from pytato_provenance.lowering.def_use import Derived, derived_statements
+from pytato_provenance.lowering.instruction_tags import without_sites
+from pytato_provenance.lowering.seam import Mark, Marks, generate_marked
+from pytato_provenance.lowering.tables import KernelSites, ProgramSites
+from pytato_provenance.lowering.text import marker_for
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+@dataclass(frozen=True)
+class AnnotatedSource:
+    """
+    .. attribute:: text
+    .. attribute:: plain
+
+        What :mod:`loopy` generates, and what is compiled.
+    """
+
+    text: str
+    plain: str
+
+
+# {{{ finding the translation unit
+
+def translation_unit_of(program: Any) -> TranslationUnit:
+    """
+    :arg program: a bound program or executable of :mod:`pytato`, an executor, a
+        translation unit or a kernel of :mod:`loopy`.
+    :raises ~pytato_provenance.diagnostic.UsageError: for anything else.
+    """
+    for attribute in ("program", "t_unit"):
+        inner = getattr(program, attribute, None)
+        if inner is not None and not isinstance(program, TranslationUnit):
+            program = inner
+    if isinstance(program, LoopKernel):
+        from loopy.translation_unit import make_program
+        program = make_program(program)
+    if isinstance(program, TranslationUnit):
+        return program
+    raise UsageError(
+        "pass a bound program (what generate_loopy returns), an executor or a "
+        f"translation unit, not '{type(program).__name__}'")
+
+
+def scheduled(t_unit: TranslationUnit) -> TranslationUnit:
+    """
+    :arg t_unit: without tags of ours.
+    :returns: the form that code is generated for; from loopy's caches, if it is there.
+    """
+    import loopy
+    from loopy.schedule import linearize
+    from loopy.target import execution
+
+    if loopy.CACHING_ENABLED:
+        for executor in ("PyOpenCLExecutor", "CExecutor"):
+            try:
+                return execution.typed_and_scheduled_cache[executor, t_unit, None]
+            except KeyError:
+                pass
+    return linearize(loopy.preprocess_program(t_unit))
+
+# }}}
+
+
+# {{{ writing
+
+class _Writer:
+    def __init__(self, sites: ProgramSites, marks: Marks) -> None:
+        self.sites = sites
+        self.marks = marks
+        self.names = FileNames(
+            site for kernel in sites.kernels.values() for site in kernel.all_sites())
+        self._derived: dict[str, dict[str, Derived]] = {}
+
+    def _derived_in(self, kernel: KernelSites) -> dict[str, Derived]:
+        found = self._derived.get(kernel.name)
+        if found is None:
+            found = self._derived[kernel.name] = derived_statements(
+                self.marks.kernels[kernel.name], kernel)
+        return found
+
+    def _lines_of_statement(self, mark: Mark) -> list[str]:
+        kernel = self.sites.kernel(mark.kernel)
+        known = kernel.statements.get(mark.insn_id)
+        if known is not None:
+            if known.kind == "call":
+                return _titled(f"call of {known.variable}", known.sites, self.names)
+            if known.kind == "copy":
+                return _titled("copy of", known.sites, self.names)
+            if known.kind == "bound":
+                return _titled("bound of a reduction in", known.sites, self.names)
+            return site_lines(known.sites, self.names)
+        derived = self._derived_in(kernel).get(mark.insn_id)
+        if derived is not None:
+            return _titled(f"loopy: {derived.role}, for", derived.sites, self.names)
+        if kernel.called_from:
+            return _titled(f"statement of {kernel.name}, called in",
+                           kernel.called_from, self.names)
+        return []
+
+    def _lines_of_function(self, mark: Mark) -> list[str]:
+        words = set(re.findall(r"\w+", mark.declaration))
+        found = {name: variable
+                 for kernel in self.sites.kernels.values()
+                 for name, variable in kernel.variables.items() if name in words}
+        order = {"input": 0, "output": 1, "temporary": 2}
+        return variable_lines(
+            sorted(found.items(), key=lambda item: order[item[1].kind]), self.names)
+
+    def lines(self, mark: Mark) -> list[str]:
+        """
+        :returns: what to write in the place of *mark*, without marker.
+        """
+        if mark.kind == "begin":
+            return self._lines_of_statement(mark)
+        if mark.kind == "top":
+            return self._lines_of_function(mark)
+        return []
+
+
+def _titled(title: str, sites: Any, names: FileNames) -> list[str]:
+    lines = site_lines(sites, names)
+    if len(lines) == 1:
+        return [f"{title} {lines[0]}"]
+    return [title, *(f"  {line}" for line in lines)]
+
+
+def _replaced(lines: Iterable[str], marks: Marks, marker: str,
+              lines_of: Callable[[Mark], list[str]]) -> Iterable[str]:
+    for line in lines:
+        mark = marks.find(line)
+        if mark is None:
+            yield line
+        else:
+            indent = line[:len(line) - len(line.lstrip())]
+            for comment in lines_of(mark):
+                yield f"{indent}{marker} {comment}"
+
+# }}}
+
+
+def annotate(tagged: TranslationUnit, linearized: TranslationUnit) -> AnnotatedSource:
+    """
+    :arg tagged: with tags of ours.
+    :arg linearized: what code is generated for: *tagged* without them, preprocessed and
+        linearised.
+    """
+    sites = ProgramSites.of(tagged)
+    text, marks = generate_marked(linearized)
+    marked = text.split("\n")
+    plain = [line for line in marked if marks.find(line) is None]
+    marker = marker_for(plain)
+    writer = _Writer(sites, marks)
+    header = [f"{marker} {line}" for line in header_lines(
+        sorted(sites.entrypoints), writer.names, marker)]
+    body = _replaced(marked, marks, marker, writer.lines)
+    return AnnotatedSource("\n".join([*header, *body]), "\n".join(plain))
+
+
+def annotated_source(program: Any) -> AnnotatedSource:
+    """
+    :returns: the text of *program* with and without comments.
+    """
+    from pytato_provenance.lowering.patch_points import generating
+
+    tagged = translation_unit_of(program)
+    if not any(isinstance(item, CallableKernel)
+               for item in tagged.callables_table.values()):
+        raise UsageError("the translation unit has no kernel")
+    with generating():
+        return annotate(tagged, scheduled(without_sites(tagged)))
+
+
+def kernel_source(program: Any) -> str:
+    """The device code of a program, with the creation sites of all array operations
+    that are fused into a statement in comments above it.
+
+    What is compiled and cached is not changed; the text is generated when asked for,
+    and is that of the program as it is now, after transformations.
+
+    :arg program: a bound program, as from ``generate_loopy``, a bound executable, an
+        executor or a translation unit.
+    :returns: the text. :func:`strip_annotations` takes the comments out again.
+    :raises ~pytato_provenance.diagnostic.UsageError: for anything else.
+    """
+    return annotated_source(program).text
