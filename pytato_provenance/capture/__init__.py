@@ -31,11 +31,11 @@ class CaptureStrategy(Protocol):
     .. attribute:: name
     .. attribute:: limit
 
-        To be passed to :meth:`lookup`.
+        To be passed to :attr:`lookup`.
 
     .. automethod:: start
     .. automethod:: stop
-    .. automethod:: lookup
+    .. autoproperty:: lookup
     .. automethod:: miss
     """
 
@@ -67,7 +67,7 @@ class CaptureStrategy(Protocol):
     def miss(self, skip: int) -> CreationSite:
         """
         :arg skip: how many frames above the caller the stack begins.
-        :returns: the site, after :meth:`lookup` gave none.
+        :returns: the site, after :attr:`lookup` gave none.
         """
         ...
 
