@@ -8,11 +8,15 @@ What of the host is hooked, and why: one table.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from pytato_provenance import dispatch
 from pytato_provenance._host import host
 from pytato_provenance._patching import PatchPoint
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 def _has(module: str, path: str) -> Callable[[], bool]:
@@ -109,5 +113,50 @@ def recording_points() -> tuple[PatchPoint, ...]:
     return (*_POINTS, *_own_inits())
 
 
-NOT_HOOKED: dict[str, str] = {}
-"""Public ways of the host that need no hook, with the reason."""
+_ABSTRACT = "an abstract class; those derived from it are hooked"
+_TRANSFORM = "a transform: what it makes inherits from what it replaces"
+_NO_ARRAY = "makes no array"
+_INNER = ("what the user-facing functions are made of; if called directly, the "
+          "constructor gives its nodes the calling line")
+
+NOT_HOOKED: dict[str, str] = {
+    **dict.fromkeys((
+        "pytato.AbstractResultWithNamedArrays", "pytato.Array", "pytato.IndexBase",
+        "pytato.IndexRemappingBase", "pytato.InputArgumentBase", "pytato.SparseMatmul",
+        "pytato.SparseMatrix"), _ABSTRACT),
+    **dict.fromkeys((
+        "pytato.codegen.*", "pytato.distributed.partition.*",
+        "pytato.distributed.tags.*", "pytato.eliminate_dead_code",
+        "pytato.find_distributed_partition", "pytato.inline_calls",
+        "pytato.materialize_with_mpms", "pytato.number_distributed_tags",
+        "pytato.rewrite_einsums_with_no_broadcasts",
+        "pytato.tag_all_calls_to_be_inlined", "pytato.transform", "pytato.transform.*",
+        "pytato.unify_axes_tags"), _TRANSFORM),
+    **dict.fromkeys((
+        "pytato.Axis", "pytato.DistributedGraphPart",
+        "pytato.DistributedGraphPartition", "pytato.LoopyPyOpenCLTarget",
+        "pytato.ReductionDescriptor", "pytato.Target", "pytato.analysis",
+        "pytato.analysis.*", "pytato.array.array_dataclass",
+        "pytato.array.normalize_shape", "pytato.array.shape_is_int_only",
+        "pytato.distributed.execute.*", "pytato.distributed.verify.*", "pytato.dtype",
+        "pytato.equality.*", "pytato.execute_distributed_partition", "pytato.function",
+        "pytato.generate_code_for_partition", "pytato.generate_jax",
+        "pytato.generate_loopy", "pytato.get_dot_graph",
+        "pytato.get_dot_graph_from_partition", "pytato.loopy.solve_constraints",
+        "pytato.scalar_expr.*", "pytato.set_traceback_tag_enabled",
+        "pytato.show_dot_graph", "pytato.show_fancy_placeholder_data_flow",
+        "pytato.stringifier.*", "pytato.tags", "pytato.target.*",
+        "pytato.verify_distributed_partition", "pytato.visualization.*",
+        "Array.__bool__", "Array.__contains__", "Array.__iter__", "Array.__len__",
+        "Array.axes", "Array.call", "Array.dtype", "Array.keys", "Array.name",
+        "Array.ndim", "Array.non_equality_tags", "Array.tags",
+        "Array.tags_not_of_type", "Array.tags_of_type"), _NO_ARRAY),
+    **dict.fromkeys((
+        "pytato.loopy.extend_bindings_with_shape_inference", "pytato.raising.*",
+        "pytato.utils.*"), _INNER),
+    "pytato.CSRMatrix":
+        "no array, and no hook of its own: one that make_csr_matrix makes has its line, "
+        "and so has what it is multiplied to",
+}
+"""Public ways of the host that need no hook, with the reason. ``module.*`` stands for
+what is in a module; a member of ``Array`` for the same member of every class."""

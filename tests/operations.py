@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import loopy as lp
 import numpy as np
 import pytato as pt
 import pytato.array
 import pytato.loopy
-import pytato.transform
 
 
-IS_RELEASED = not hasattr(pt.Array, "non_equality_tags") and not hasattr(pt, "trace_call")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+IS_RELEASED = not hasattr(pt, "trace_call")
 
 Line = tuple[str, "int | None", str]
 
@@ -74,7 +75,9 @@ TAKES_OVER = Table()
 """New nodes that take the site of another node, by construction."""
 
 REFUSES = Table()
-"""The host itself raises, an oversight of its own."""
+"""The host itself raises: what it does not support, or an oversight of its own."""
+
+TABLES = (MAKES, GIVES_BACK, TAKES_OVER, REFUSES)
 
 
 class Inputs:
@@ -157,28 +160,33 @@ def _asserts_about_logical_not() -> bool:
     return False
 
 
+def calling(name: str, call: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """For functions that are called alike."""
+    return lambda a: call(getattr(pt, name), a)
+
+
 # {{{ functions
 
 for _name in ("sqrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh",
               "tanh", "exp", "log", "log10", "isnan"):
-    MAKES("pytato." + _name, call=lambda a, f=getattr(pt, _name): (at(), f(a.x)))
+    MAKES("pytato." + _name, call=calling(_name, lambda f, a: (at(), f(a.x))))
 for _name in ("abs", "conj", "real", "imag"):
-    MAKES("pytato." + _name, call=lambda a, f=getattr(pt, _name): (at(), f(a.z)),
+    MAKES("pytato." + _name, call=calling(_name, lambda f, a: (at(), f(a.z))),
           variant="complex")
 for _name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
-    MAKES("pytato." + _name, call=lambda a, f=getattr(pt, _name): (at(), f(a.x, a.y)))
-    MAKES("pytato." + _name, call=lambda a, f=getattr(pt, _name): (at(), f(a.x, 3)),
+    MAKES("pytato." + _name, call=calling(_name, lambda f, a: (at(), f(a.x, a.y))))
+    MAKES("pytato." + _name, call=calling(_name, lambda f, a: (at(), f(a.x, 3))),
           variant="scalar")
 for _name in ("logical_or", "logical_and"):
-    MAKES("pytato." + _name, call=lambda a, f=getattr(pt, _name): (at(), f(a.b, a.b)))
+    MAKES("pytato." + _name, call=calling(_name, lambda f, a: (at(), f(a.b, a.b))))
 for _name in ("sum", "amax", "amin", "prod"):
-    MAKES("pytato." + _name, call=lambda a, f=getattr(pt, _name): (at(), f(a.x)))
-    MAKES("pytato." + _name, call=lambda a, f=getattr(pt, _name): (at(), f(a.x, axis=1)),
+    MAKES("pytato." + _name, call=calling(_name, lambda f, a: (at(), f(a.x))))
+    MAKES("pytato." + _name, call=calling(_name, lambda f, a: (at(), f(a.x, axis=1))),
           variant="axis")
 for _name in ("maximum", "minimum"):
-    MAKES("pytato." + _name, call=lambda a, f=getattr(pt, _name): (at(), f(a.x, a.y)))
+    MAKES("pytato." + _name, call=calling(_name, lambda f, a: (at(), f(a.x, a.y))))
 for _name in ("zeros", "ones"):
-    MAKES("pytato." + _name, call=lambda a, f=getattr(pt, _name): (at(), f((3, 4))))
+    MAKES("pytato." + _name, call=calling(_name, lambda f, a: (at(), f((3, 4)))))
 
 MAKES("pytato.abs", call=lambda a: (at(), pt.abs(a.x)))
 MAKES("pytato.imag", call=lambda a: (at(), pt.imag(a.x)), variant="real")
@@ -205,9 +213,10 @@ MAKES("pytato.reshape", call=lambda a: (at(), pt.reshape(a.x, (8, 3))))
 MAKES("pytato.make_placeholder", variant="placeholder",
       call=lambda a: (at(), pt.make_placeholder(name="p", shape=(2,), dtype=np.int32)))
 MAKES("pytato.make_placeholder", variant="symbolic shape",
-      call=lambda a: (at(), pt.make_placeholder(name="p", shape=(a.n + 1,), dtype=float)))
+      call=lambda a: (at(), pt.make_placeholder(name="p", shape=(a.n+1,), dtype=float)))
 MAKES("pytato.make_size_param", call=lambda a: (at(), pt.make_size_param("m")))
-MAKES("pytato.make_data_wrapper", call=lambda a: (at(), pt.make_data_wrapper(np.eye(3))))
+MAKES("pytato.make_data_wrapper",
+      call=lambda a: (at(), pt.make_data_wrapper(np.eye(3))))
 MAKES("pytato.array.make_index_lambda",
       call=lambda a: (at(), pytato.array.make_index_lambda(
           3, mapping(), shape=(2,), dtype=np.dtype(np.float64))))
@@ -233,10 +242,10 @@ def _parameters(v: Any, w: Any) -> tuple[Any, Any]:
 
 if not IS_RELEASED:
     for _name in ("all", "any"):
-        MAKES("pytato." + _name, call=lambda a, f=getattr(pt, _name): (at(), f(a.b)))
+        MAKES("pytato." + _name, call=calling(_name, lambda f, a: (at(), f(a.b))))
         MAKES("Array." + _name, call=lambda a, n=_name: (at(), getattr(a.b, n)()))
     for _name in ("zeros_like", "ones_like"):
-        MAKES("pytato." + _name, call=lambda a, f=getattr(pt, _name): (at(), f(a.x)))
+        MAKES("pytato." + _name, call=calling(_name, lambda f, a: (at(), f(a.x))))
     MAKES("pytato.arange", call=lambda a: (at(), pt.arange(2, 9, dtype=int)))
     MAKES("pytato.eye", call=lambda a: (at(), pt.eye(4)))
     MAKES("pytato.dot", call=lambda a: (at(), pt.dot(a.v, a.w)))
@@ -247,10 +256,11 @@ if not IS_RELEASED:
     MAKES("pytato.squeeze", call=lambda a: (at(), pt.squeeze(a.x[:1])))
     MAKES("pytato.expand_dims", call=lambda a: (at(), pt.expand_dims(a.x, 1)))
     MAKES("pytato.pad", call=lambda a: (at(), pt.pad(a.x, 2)))
-    MAKES("pytato.pad", call=lambda a: (at(), pt.pad(a.vn, 1)), variant="symbolic shape")
+    MAKES("pytato.pad", variant="symbolic shape",
+          call=lambda a: (at(), pt.pad(a.vn, 1)))
     MAKES("pytato.sparse_matmul", call=lambda a: (at(), pt.sparse_matmul(a.csr, a.v)))
     MAKES("SparseMatrix.__matmul__", call=lambda a: (at(), a.csr @ a.v))
-    MAKES("pytato.make_csr_matrix", variant="with its arrays", call=_csr_with_its_arrays)
+    MAKES("pytato.make_csr_matrix", call=_csr_with_its_arrays)
     MAKES("pytato.make_distributed_recv",
           call=lambda a: (at(), pt.make_distributed_recv(1, "t", (3,), np.float64)))
     MAKES("pytato.trace_call", "FunctionDefinition.__call__", variant="parameters",
@@ -274,14 +284,15 @@ for _name, _operator in _BINARY.items():
         continue
     _left, _right = ("i", "j") if _name in ("and", "or", "xor") else ("x", "y")
     MAKES(f"Array.__{_name}__", variant="arrays",
-          call=lambda a, f=_operator, l=_left, r=_right: f(getattr(a, l), getattr(a, r)))
+          call=lambda a, f=_operator, p=_left, q=_right: f(
+              getattr(a, p), getattr(a, q)))
     MAKES(f"Array.__{_name}__", variant="scalar on the right",
-          call=lambda a, f=_operator, l=_left: f(getattr(a, l), 3))
+          call=lambda a, f=_operator, p=_left: f(getattr(a, p), 3))
     MAKES(f"Array.__r{_name}__", variant="scalar on the left",
-          call=lambda a, f=_operator, r=_right: f(3, getattr(a, r)))
+          call=lambda a, f=_operator, q=_right: f(3, getattr(a, q)))
     MAKES(f"Array.__r{_name}__", variant="called",
-          call=lambda a, n=_name, l=_left, r=_right: (
-              at(), getattr(getattr(a, l), f"__r{n}__")(getattr(a, r))))
+          call=lambda a, n=_name, p=_left, q=_right: (
+              at(), getattr(getattr(a, p), f"__r{n}__")(getattr(a, q))))
 
 MAKES("Array.__neg__", call=lambda a: (at(), -a.x))
 MAKES("Array.__neg__", call=lambda a: (at(), -a.s), variant="no axes")
@@ -325,6 +336,8 @@ MAKES("pytato.IndexLambda", call=lambda a: (at(), pt.IndexLambda(
     **descriptions(), **axes(1))))
 MAKES("pytato.Placeholder", call=lambda a: (at(), pt.Placeholder(
     name="q", shape=(2,), dtype=np.dtype(np.float64), **axes(1))))
+MAKES("pytato.NamedArray",
+      call=lambda a: (at(), pt.NamedArray(a.names, "a", **axes(2))))
 MAKES("pytato.LoopyCall", variant="and a result",
       call=lambda a: (at(), pt.LoopyCall(
           translation_unit=a.loopy_call.translation_unit,
@@ -341,7 +354,8 @@ if not IS_RELEASED:
     MAKES("pytato.Roll", call=lambda a: (at(), pt.Roll(a.v, 1, 0, **axes(1))))
     MAKES("pytato.AxisPermutation",
           call=lambda a: (at(), pt.AxisPermutation(a.x, (1, 0), **axes(2))))
-    MAKES("pytato.Reshape", call=lambda a: (at(), pt.Reshape(a.x, (24,), "C", **axes(1))))
+    MAKES("pytato.Reshape",
+          call=lambda a: (at(), pt.Reshape(a.x, (24,), "C", **axes(1))))
     MAKES("pytato.BasicIndex",
           call=lambda a: (at(), pt.BasicIndex(a.x, (0, 1), **axes(0))))
     MAKES("pytato.AdvancedIndexInContiguousAxes",
@@ -356,8 +370,6 @@ if not IS_RELEASED:
           call=lambda a: (at(), pt.CSRMatmul(matrix=a.csr, array=a.v, **axes(1))))
     MAKES("pytato.DistributedRecv", call=lambda a: (at(), pt.DistributedRecv(
         src_rank=1, comm_tag="t", shape=(2,), dtype=np.dtype(float), **axes(1))))
-    MAKES("pytato.NamedArray", call=lambda a: (at(), pt.NamedArray(
-        _container=a.names, name="a", **axes(2))))
 
 # }}}
 
@@ -383,6 +395,26 @@ if not IS_RELEASED:
                call=lambda a: pt.make_distributed_send(a.v, 1, "t").data)
     GIVES_BACK("FunctionDefinition.get_placeholder", variant="of another function",
                call=lambda a: a.function.get_placeholder("in__pt_0"))
+
+# }}}
+
+
+# {{{ the host raises
+
+REFUSES("Array.tagged", "InputArgumentBase.tagged", when=IS_RELEASED,
+        call=lambda a: a.lam.tagged(FOREIGN))
+REFUSES("Array.without_tags", "InputArgumentBase.without_tags", when=IS_RELEASED,
+        call=lambda a: a.x.without_tags(FOREIGN))
+REFUSES("LoopyCallResult.expr", when=IS_RELEASED,
+        call=lambda a: a.loopy_call["twice"].expr())
+REFUSES("LoopyCallResult.expr", when=not IS_RELEASED,
+        call=lambda a: a.loopy_call["twice"].expr)
+if not IS_RELEASED:
+    REFUSES("NamedCallResult.tagged", call=lambda a: a.traced["_0"].tagged(FOREIGN))
+    REFUSES("NamedCallResult.without_tags",
+            call=lambda a: a.traced["_0"].without_tags(FOREIGN))
+    REFUSES("NamedCallResult.with_tagged_axis",
+            call=lambda a: a.traced["_0"].with_tagged_axis(0, FOREIGN))
 
 # }}}
 
@@ -417,7 +449,8 @@ if not IS_RELEASED:
                call=lambda a: (pt.function.Call(
                    a.function, mapping(in__pt_0=a.v), tags=frozenset())["_1"],
                    a.function.returns["_1"]))
-    TAKES_OVER("Array.copy", call=lambda a: (a.lam.copy(tags=frozenset([FOREIGN])), a.lam))
+    TAKES_OVER("Array.copy",
+               call=lambda a: (a.lam.copy(tags=frozenset([FOREIGN])), a.lam))
     TAKES_OVER("NamedArray.copy", call=lambda a: (a.names["a"].copy(), a.lam))
     TAKES_OVER("Array.replace_if_different",
                call=lambda a: (a.lam.replace_if_different(tags=frozenset([FOREIGN])),
