@@ -212,9 +212,7 @@ def _quiet_constructor(original: object) -> object:
     # third of an array's construction.
     del original
 
-    def __init__(  # noqa: N807
-        self: Any, tags: frozenset[Any] = frozenset()
-    ) -> None:
+    def __init__(self: Any, tags: frozenset[Any] = frozenset()) -> None:
         self.tags = tags
 
     return __init__
