@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import platform
 import sys
 from importlib import metadata
@@ -76,11 +77,20 @@ def _device_line() -> str:
     return f"{device.name.strip()} ({platform_version})"
 
 
+def _has_compiled_part() -> bool:
+    try:
+        importlib.import_module("pytato_provenance.capture._walk")
+    except ImportError:
+        return False
+    return True
+
+
 def pytest_report_header() -> list[str]:
     mended = ", mended" if is_mended() else ""
     return [
         f"host: the {host().name} pytato{mended}; {_versions()}",
-        f"python: {platform.python_implementation()} {platform.python_version()}",
+        f"python: {platform.python_implementation()} {platform.python_version()}, "
+        f"{'with' if _has_compiled_part() else 'without'} the compiled part",
         f"device: {_device_line()}",
     ]
 
@@ -109,3 +119,10 @@ def pristine() -> Iterator[None]:
     finally:
         # One test that fails is not to take the others along.
         disable()
+
+
+@pytest.fixture
+def disabled_afterwards() -> Iterator[None]:
+    """For tests that record."""
+    yield
+    disable()
