@@ -10,15 +10,19 @@ Knows nothing of what is patched.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import threading
 import warnings
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytato_provenance.diagnostic import ProvenanceWarning
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 
 @dataclass(frozen=True)
@@ -53,15 +57,20 @@ class PatchPoint:
         return f"{self.module}.{self.path}"
 
 
-@dataclass
+@dataclass(eq=False)
 class _Resolved:
     point: PatchPoint
     owner: Any
     name: str
     owned: bool
     """Whether the owner itself had the attribute, rather than inheriting it."""
+    lasting: bool
     original: Any
     replacement: Any = None
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return id(self.owner), self.name
 
 
 _ABSENT = object()
@@ -70,18 +79,26 @@ _ABSENT = object()
 # left_behind() answer without a walk through all modules.
 _ever_patched: dict[tuple[int, str], _Resolved] = {}
 
+# What is in now, the outermost last: sets that share an attribute come out in any
+# order.
+_layers: dict[tuple[int, str], list[_Resolved]] = {}
+_lock = threading.RLock()
+
 
 def left_behind() -> tuple[str, ...]:
     """
     :returns: the attributes that hold a replacement of ours now, by name: none, when
         every :class:`PatchSet` but the lasting ones is restored.
     """
-    return tuple(sorted(
-        str(item.point) for item in tuple(_ever_patched.values())
-        if vars(item.owner).get(item.name, _ABSENT) is item.replacement))
+    with _lock:
+        found = {str(item.point) for item in _ever_patched.values()
+                 if vars(item.owner).get(item.name, _ABSENT) is item.replacement}
+        found.update(str(item.point) for layers in _layers.values() for item in layers
+                     if not item.lasting)
+    return tuple(sorted(found))
 
 
-def _resolve(point: PatchPoint) -> _Resolved:
+def _resolve(point: PatchPoint, lasting: bool) -> _Resolved:
     owner: Any = importlib.import_module(point.module)
     *parents, name = point.path.split(".")
     for parent in parents:
@@ -90,7 +107,7 @@ def _resolve(point: PatchPoint) -> _Resolved:
     owned = original is not _ABSENT
     if not owned:
         original = getattr(owner, name)
-    return _Resolved(point, owner, name, owned, original)
+    return _Resolved(point, owner, name, owned, lasting, original)
 
 
 def _replacement(resolved: _Resolved) -> Any:
@@ -98,10 +115,8 @@ def _replacement(resolved: _Resolved) -> Any:
     replacement = resolved.point.wrapper(original)
     if replacement is not original and callable(original) and (
             not isinstance(original, type)):
-        try:
+        with contextlib.suppress(AttributeError, TypeError):
             wraps(original)(replacement)
-        except (AttributeError, TypeError):
-            pass
     return replacement
 
 
@@ -119,7 +134,6 @@ class PatchSet:
         self.points = tuple(points)
         self._lasting = lasting
         self._done: list[_Resolved] = []
-        self._lock = threading.RLock()
 
     @property
     def installed(self) -> bool:
@@ -128,36 +142,50 @@ class PatchSet:
 
     def install(self) -> None:
         """Replace every attribute; none, if one of them cannot be. Twice is once."""
-        with self._lock:
+        with _lock:
             if self._done:
                 return
-            resolved = [_resolve(point) for point in self.points
+            resolved = [_resolve(point, self._lasting) for point in self.points
                         if point.needs is None or point.needs()]
             for item in resolved:
                 item.replacement = _replacement(item)
             try:
                 for item in resolved:
                     if not self._lasting:
-                        _ever_patched[id(item.owner), item.name] = item
+                        _ever_patched[item.key] = item
                     setattr(item.owner, item.name, item.replacement)
+                    _layers.setdefault(item.key, []).append(item)
                     self._done.append(item)
             except BaseException:
                 self.restore()
                 raise
 
     def restore(self) -> None:
-        """Put back what was there, in reverse. What somebody else has replaced since
-        is left alone, with a warning."""
-        with self._lock:
+        """Put back what was there, in reverse. Patches of other sets around ours stay
+        in, and are wrapped anew around what was there. What somebody else has replaced
+        since is left alone, with a warning."""
+        with _lock:
             while self._done:
-                item = self._done.pop()
-                current = vars(item.owner).get(item.name, _ABSENT)
-                if current is not item.replacement:
-                    warnings.warn(
-                        f"'{item.point}' was replaced by somebody else while it was "
-                        "patched and is left as it is; undo that patch, then ours",
-                        ProvenanceWarning, stacklevel=3)
-                elif item.owned:
-                    setattr(item.owner, item.name, item.original)
-                else:
-                    delattr(item.owner, item.name)
+                _take_out(self._done.pop())
+
+
+def _take_out(item: _Resolved) -> None:
+    layers = _layers[item.key]
+    outermost = layers[-1]
+    outer = layers[layers.index(item) + 1:]
+    layers.remove(item)
+    if vars(item.owner).get(item.name, _ABSENT) is not outermost.replacement:
+        warnings.warn(
+            f"'{item.point}' was replaced by somebody else while it was patched and "
+            "is left as it is; undo that patch, then ours",
+            ProvenanceWarning, stacklevel=4)
+        return
+    original, owned = item.original, item.owned
+    for layer in outer:
+        layer.original, layer.owned = original, owned
+        original, owned = _replacement(layer), True
+        layer.replacement = original
+    if owned:
+        setattr(item.owner, item.name, original)
+    else:
+        delattr(item.owner, item.name)
