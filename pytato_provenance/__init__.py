@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
-    from pytato_provenance.audit import audit as audit
+    from pytato_provenance.auditing import audit as audit
     from pytato_provenance._released_pytato import (
         mend_released_pytato as mend_released_pytato,
         unmend_released_pytato as unmend_released_pytato,
@@ -48,7 +48,7 @@ _HOME = {
     "Frame": "sites",
     "PreserveCreatedAtMixin": "transform",
     "ProvenanceCopyMapper": "transform",
-    "audit": "audit",
+    "audit": "auditing",
     "created_at": "tags",
     "disable": "instrument",
     "enable": "instrument",

@@ -103,7 +103,7 @@ class Carry:
         """
         scope = current_scope()
         if scope.audit is not None:
-            from pytato_provenance.audit import check, compare, roots
+            from pytato_provenance.auditing import check, compare, roots
             check(compare(self._before, nodes_in_post_order(*roots(result)),
                           type(mapper).__qualname__), scope.audit)
         return result

@@ -19,7 +19,7 @@ import pytato.transform as _pt
 
 from pytato_provenance import scope
 from pytato_provenance._host import Node, host, nodes_in_post_order
-from pytato_provenance.audit import check, compare, pass_name_of, roots
+from pytato_provenance.auditing import check, compare, pass_name_of, roots
 from pytato_provenance.carry import carry_of
 from pytato_provenance.diagnostic import NotAnArrayError
 from pytato_provenance.instrument import recording
