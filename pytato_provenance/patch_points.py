@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from pytato_provenance import dispatch
+from pytato_provenance import dispatch, graphs
 from pytato_provenance._host import host
 from pytato_provenance._patching import PatchPoint
 
@@ -92,6 +92,15 @@ _POINTS = (
         "the same on the released host",
         lambda: not _has("pytato.loopy", "LoopyCall.__post_init__")()),
     PatchPoint(
+        "pytato.function", "Call.__post_init__", dispatch.container_with_site,
+        "the call of a traced function; its results are created where it returns them",
+        _has("pytato.function", "Call.__post_init__")),
+    PatchPoint(
+        "pytato.function", "Call.__init__", dispatch.container_with_site,
+        "the same where __post_init__ is not compiled in",
+        lambda: (_has("pytato.function", "Call")()
+                 and not _has("pytato.function", "Call.__post_init__")())),
+    PatchPoint(
         "pytato.loopy", "LoopyCall.__getitem__",
         dispatch.result_inherits(lambda call, name: call),
         "a result is the call's, whoever asks for it"),
@@ -103,6 +112,29 @@ _POINTS = (
         dispatch.function_under_origin,
         "what the user's function makes of a node inherits from that node",
         _has("pytato.transform", "CachedMapAndCopyMapper")),
+    PatchPoint(
+        "pytato.visualization", "normalize_outputs", graphs.outputs_with_all_sites,
+        "a graph shows equal nodes as one, which is to know all their sites",
+        _has("pytato.visualization", "normalize_outputs")),
+    PatchPoint(
+        "pytato.visualization.dot", "normalize_outputs", graphs.outputs_with_all_sites,
+        "the same on the development host",
+        _has("pytato.visualization.dot", "normalize_outputs")),
+    PatchPoint(
+        "pytato.visualization", "ArrayToDotNodeInfoMapper.get_common_dot_info",
+        graphs.info_with_site,
+        "the released host's graphs have no tooltips: what they are to show",
+        _one_constructor),
+    PatchPoint(
+        "pytato.visualization", "_emit_array", graphs.emit_with_tooltip,
+        "where the released host prints a node; get_dot_graph looks it up when called",
+        _one_constructor),
+    *(PatchPoint(
+        "pytato.visualization.dot", f"ArrayToDotNodeInfoMapper.{method}",
+        graphs.info_of_container_with_site,
+        "the development host shows no tooltips for calls",
+        _has("pytato.visualization.dot", f"ArrayToDotNodeInfoMapper.{method}"))
+      for method in ("map_loopy_call", "map_call", "map_named_call_result")),
 )
 
 
@@ -156,7 +188,7 @@ NOT_HOOKED: dict[str, str] = {
         "pytato.utils.*"), _INNER),
     "pytato.CSRMatrix":
         "no array, and no hook of its own: one that make_csr_matrix makes has its line, "
-        "and so has what it is multiplied to",
+        "and so has the product",
 }
 """Public ways of the host that need no hook, with the reason. ``module.*`` stands for
 what is in a module; a member of ``Array`` for the same member of every class."""

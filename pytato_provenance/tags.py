@@ -25,6 +25,7 @@ from pytato_provenance._host import Node, host
 from pytato_provenance.diagnostic import NotAnArrayError
 from pytato_provenance.history import NO_HISTORY, History
 from pytato_provenance.sites import CreationSite, Frame, foreign_site
+from pytato_provenance.tooltips import tooltip
 
 
 if TYPE_CHECKING:
@@ -57,15 +58,9 @@ class _Traceback:
                           line=frame.line, lookup_line=False)
              for frame in reversed(self._site.frames)])
 
-    def short_str(self, maxlen: int = 100) -> str:
-        frame = self._site.user_frame
-        if frame is None:
-            return str(self._site)
-        text = (f"{frame.filename}:{frame.lineno}, in {frame.qualname}(): "
-                f"{frame.line.strip()}")
-        more = len(self._site.also)
-        if more:
-            text += f" (and {more} more)"
+    def short_str(self, maxlen: int = 500) -> str:
+        """The site in one line: what the development pytato shows as a tooltip."""
+        text = tooltip(self._site)
         return text if len(text) <= maxlen else text[:maxlen - 3] + "..."
 
     def __repr__(self) -> str:
