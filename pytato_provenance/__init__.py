@@ -61,7 +61,24 @@ _HOME = {
     "unmend_released_pytato": "_released_pytato",
 }
 
-__all__ = tuple(sorted(_HOME))
+__all__ = (
+    "CreatedAt",
+    "CreationSite",
+    "Frame",
+    "PreserveCreatedAtMixin",
+    "ProvenanceCopyMapper",
+    "audit",
+    "created_at",
+    "disable",
+    "enable",
+    "is_enabled",
+    "mend_released_pytato",
+    "recording",
+    "register_library",
+    "register_user",
+    "through",
+    "unmend_released_pytato",
+)
 
 
 def __getattr__(name: str) -> object:

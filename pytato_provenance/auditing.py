@@ -12,7 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytato_provenance._host import Node, host, nodes_in_post_order
 from pytato_provenance.diagnostic import (
@@ -21,8 +21,11 @@ from pytato_provenance.diagnostic import (
     ProvenanceWarning,
 )
 from pytato_provenance.merging import equal_classes
-from pytato_provenance.sites import CreationSite
 from pytato_provenance.tags import site_of
+
+
+if TYPE_CHECKING:
+    from pytato_provenance.sites import CreationSite
 
 
 OUTCOMES: Mapping[str, str] = {

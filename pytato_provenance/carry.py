@@ -142,4 +142,4 @@ def carry_of(mapper: Any) -> Carry:
     carry = mapper.__dict__.get(_ATTRIBUTE)
     if carry is None:
         carry = mapper.__dict__[_ATTRIBUTE] = Carry()
-    return carry  # type: ignore[no-any-return]
+    return carry

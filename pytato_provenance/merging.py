@@ -106,8 +106,8 @@ def equal_classes(nodes: Iterable[Node]) -> dict[int, int]:
     """
     :arg nodes: nodes, children first, as from
         :func:`~pytato_provenance._host.nodes_in_post_order`.
-    :returns: a mapping of the identity of each node to the number of its class. Nodes of
-        a class are equal in the host's sense.
+    :returns: a mapping of the identity of each node to the number of its class. Nodes
+        of a class are equal in the host's sense.
     """
     numbers: dict[Any, int] = {}
     classes: dict[int, int] = {}

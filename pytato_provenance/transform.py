@@ -12,8 +12,7 @@ exists keeps its own. Where equal nodes collapse, the survivor knows all sites.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytato.transform as _pt
 
@@ -27,6 +26,10 @@ from pytato_provenance.merging import equal_classes, spread_sites
 from pytato_provenance.scope import current_scope, origin
 from pytato_provenance.sites import CreationSite, merge_sites, synthetic_site
 from pytato_provenance.tags import replace_site, set_site, site_of
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 T = TypeVar("T")
@@ -87,6 +90,7 @@ class PreserveCreatedAtMixin:
         method = getattr(self, getattr(expr, "_mapper_method", ""), None)
         if method is None:
             return super().rec(expr, *args, **kwargs)  # type: ignore[misc]
+        key: Any = None
         if kind == _CACHED:
             found, key = _retrieve(self, expr, args, kwargs)
             if found is not _ABSENT:
@@ -153,8 +157,9 @@ class _CompleteCopyMethods:
     def map_loopy_call(self, expr: Any) -> Any:
         return type(expr)(
             translation_unit=expr.translation_unit,
-            bindings={name: self.rec(value) if isinstance(value, host().array) else value
-                      for name, value in expr.bindings.items()},
+            bindings={
+                name: self.rec(value) if isinstance(value, host().array) else value
+                for name, value in expr.bindings.items()},
             entrypoint=expr.entrypoint)
 
 
@@ -163,7 +168,7 @@ _complete_copy_mapper: Any = (
     else type("CopyMapper", (_CompleteCopyMethods, _pt.CopyMapper), {}))
 
 
-class ProvenanceCopyMapper(PreserveCreatedAtMixin, _complete_copy_mapper):  # type: ignore[misc]
+class ProvenanceCopyMapper(PreserveCreatedAtMixin, _complete_copy_mapper):
     """A ``CopyMapper`` that keeps creation sites, complete on every host: to derive
     rewriting mappers from."""
 

@@ -10,13 +10,16 @@ two lines, so that equal expressions come from different places.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import loopy as lp
 import numpy as np
 import pytato as pt
 from pytato.loopy import call_loopy
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 Array = Any
