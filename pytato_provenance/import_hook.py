@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import sys
 from importlib.abc import MetaPathFinder
-from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 
@@ -39,7 +38,8 @@ class _Watcher(MetaPathFinder):
                 continue
             spec: ModuleSpec | None = find_spec(fullname, path, target)
             if spec is not None:
-                self._watch(spec.loader)
+                if spec.loader is not None:
+                    self._watch(spec.loader)
                 return spec
         return None
 
@@ -71,9 +71,3 @@ def call_when_imported(name: str, callback: Callable[[], None]) -> None:
         sys.meta_path.insert(0, _Watcher(name, callback))
 
 
-def can_be_imported(name: str) -> bool:
-    """Whether there is such a top-level module on ``sys.path``; imports nothing."""
-    if name in sys.modules or PathFinder.find_spec(name) is not None:
-        return True
-    return any(finder.find_spec(name, None, None) is not None
-               for finder in sys.meta_path if hasattr(finder, "find_spec"))

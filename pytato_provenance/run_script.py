@@ -159,7 +159,7 @@ def _absolute(path: str) -> str:
 
 def _load(filename: str, main: ModuleType) -> CodeType:
     with open(filename, "rb") as file:
-        code = pkgutil.read_code(file)  # type: ignore[attr-defined]
+        code = pkgutil.read_code(file)
     is_source = code is None
     loader_class: Any = SourceFileLoader if is_source else SourcelessFileLoader
     # In the order of the interpreter, for those who print their globals.
@@ -223,9 +223,10 @@ def _skip_own(traceback: TracebackType | None) -> TracebackType | None:
     return traceback
 
 
-def show_without_own_frames(error: BaseException) -> None:
-    """Have the interpreter show *error*, which is about to reach it, as if this package
-    had no part in it: by the program's own ``sys.excepthook``, if it has one."""
+def show_without_own_frames() -> None:
+    """Have the interpreter show the exception that is about to reach it as if this
+    package had no part in it: by the program's own ``sys.excepthook``, if it has one.
+    """
     hook = sys.excepthook
 
     def excepthook(kind: type[BaseException], value: BaseException,

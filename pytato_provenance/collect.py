@@ -1,0 +1,180 @@
+"""
+From the programs that were generated to a record.
+
+.. autofunction:: make_record
+.. autoclass:: SiteTable
+"""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from pytato_provenance import run_script
+from pytato_provenance.record import (
+    FrameRecord,
+    NodesRecord,
+    ProgramRecord,
+    Record,
+    SiteRecord,
+    StatementRecord,
+    VariableRecord,
+)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytato_provenance.path_names import PathNames
+    from pytato_provenance.sites import CreationSite, Frame
+
+
+_PACKAGES = ("pytato", "loopy", "arraycontext", "pyopencl", "pymbolic", "pytools",
+             "islpy", "numpy", "pytato-provenance")
+
+
+def package_versions() -> dict[str, str]:
+    """
+    :returns: the versions of what takes part and is installed.
+    """
+    found: dict[str, str] = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+# {{{ sites
+
+class SiteTable:
+    """Numbers for sites, in the order of their coming.
+
+    .. attribute:: records
+
+        The sites by number, as plain data.
+
+    .. attribute:: changed_files
+    .. automethod:: numbers
+    """
+
+    def __init__(self, names: PathNames) -> None:
+        self.records: list[SiteRecord] = []
+        self.changed_files: set[str] = set()
+        self._names = names
+        # Sites and frames are interned; the values keep the keys' objects alive.
+        self._numbers: dict[int, tuple[CreationSite, int]] = {}
+        self._frames: dict[int, tuple[Frame, FrameRecord]] = {}
+        self._by_content: dict[SiteRecord, int] = {}
+
+    def numbers(self, sites: Iterable[CreationSite]) -> tuple[int, ...]:
+        """
+        :returns: the number of each site, of each member for a merged one.
+        """
+        return tuple(dict.fromkeys(
+            self._number(member) for site in sites for member in site.all_sites))
+
+    def _number(self, site: CreationSite) -> int:
+        known = self._numbers.get(id(site))
+        if known is None:
+            record = SiteRecord(site.kind, self._stack(site.frames), site.region,
+                                site.pass_name)
+            number = self._by_content.setdefault(record, len(self.records))
+            if number == len(self.records):
+                self.records.append(record)
+            known = self._numbers[id(site)] = site, number
+        return known[1]
+
+    def _stack(self, frames: tuple[Frame, ...]) -> tuple[FrameRecord, ...]:
+        stack: list[FrameRecord] = []
+        for frame in frames:
+            if frame.filename == run_script.__file__:
+                # What runs the program is not part of it.
+                break
+            stack.append(self._frame(frame))
+        return tuple(stack)
+
+    def _frame(self, frame: Frame) -> FrameRecord:
+        known = self._frames.get(id(frame))
+        if known is None:
+            name = self._names.shown(frame.filename)
+            if frame.source_state == "changed":
+                self.changed_files.add(name)
+            record = FrameRecord(
+                name, frame.lineno, frame.end_lineno, frame.colno, frame.end_colno,
+                frame.qualname, frame.line, frame.is_user)
+            known = self._frames[id(frame)] = frame, record
+        return known[1]
+
+# }}}
+
+
+# {{{ programs
+
+def _name_of(t_unit: Any) -> str:
+    return ", ".join(sorted(map(str, t_unit.entrypoints))) or "program"
+
+
+def _program(entry: Any, t_unit: Any, table: SiteTable, annotated: bool
+             ) -> ProgramRecord:
+    from pytato_provenance.lowering import contributors
+    from pytato_provenance.lowering.source import annotated_source
+
+    name = _name_of(t_unit)
+    try:
+        source = annotated_source(t_unit)
+    except Exception as error:
+        # Such as a user's transformation that cannot be scheduled: the user has seen
+        # the error, or never ran the program.
+        return ProgramRecord(name, nodes=_nodes(entry, table), failure=(
+            "its text could not be generated: "
+            f"{type(error).__name__}: {error}".splitlines()[0]))
+    who = contributors(t_unit)
+    statements = tuple(
+        StatementRecord(insn_id, "", None, table.numbers(sites), insn_id in who.derived)
+        for insn_id, sites in who.statements.items())
+    variables = tuple(
+        VariableRecord(name, "input", table.numbers(sites))
+        for name, sites in who.arguments.items())
+    return ProgramRecord(name, None, source.text if annotated else source.plain,
+                         statements, variables, _nodes(entry, table))
+
+
+def _nodes(entry: Any, table: SiteTable) -> tuple[NodesRecord, ...]:
+    counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    for (site, kind), number in getattr(entry, "census", {}).items():
+        counts[kind, table.numbers((site,))] += number
+    return tuple(NodesRecord(kind, number, sites)
+                 for (kind, sites), number in counts.items())
+
+
+def make_record(program: str, ended: str, entries: Iterable[Any], names: PathNames, *,
+                annotated: bool = True, stacks: bool = False, root: str = "",
+                warnings: Iterable[str] = ()) -> Record:
+    """
+    :arg program: the name of what was run.
+    :arg ended: how it ended.
+    :arg entries: of a :class:`~pytato_provenance.lowering.Ledger`.
+    :arg names: what files are called.
+    :arg annotated: whether the texts have comments.
+    :arg root: in words, what names of files are relative to.
+    :arg warnings: what went wrong in recording.
+    """
+    table = SiteTable(names)
+    programs: list[ProgramRecord] = []
+    for entry in entries:
+        texts: set[str | None] = set()
+        for t_unit in entry.programs:
+            record = _program(entry, t_unit, table, annotated)
+            # Some hosts make a new executor for each call.
+            if record.text is None or record.text not in texts:
+                programs.append(record)
+            texts.add(record.text)
+    return Record(program, ended, root, platform.python_version(), package_versions(),
+                  tuple(sorted(table.changed_files)), tuple(table.records),
+                  tuple(programs), tuple(warnings))
+
+# }}}

@@ -1,0 +1,206 @@
+"""
+Where the findings of a run are written.
+
+.. autoclass:: Outputs
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TextIO
+
+from pytato_provenance.diagnostic import RecordError, UsageError
+from pytato_provenance.record import read_record, record_to_json
+from pytato_provenance.report.html import render_html
+from pytato_provenance.report.text import render_text
+from pytato_provenance.report.visible import counted, visible
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytato_provenance.record import ProgramRecord, Record
+
+
+STDOUT = "stdout"
+_RECORD = "record.json"
+_REPORT = "report.txt"
+_RENDERERS = {".html": render_html, ".htm": render_html, ".json": record_to_json}
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where kernels and report go.
+
+    .. attribute:: kernels
+
+        A directory, or *None* for standard output.
+
+    .. attribute:: report_directory
+
+        Gets ``report.txt`` and ``record.json``, if it is not *None*.
+
+    .. attribute:: report_file
+
+        Gets text, HTML or the record, by its ending.
+
+    Paths are absolute: the program may change its directory.
+    """
+
+    kernels: str | None
+    report_directory: str | None
+    report_file: str | None
+
+    @staticmethod
+    def of(kernels: str | None, report: str | None, stem: str) -> Outputs:
+        """
+        :arg kernels: ``"stdout"``, a directory or *None*, as on the command line.
+        :arg report: a file or a directory or *None*.
+        :arg stem: what the default directory is named after.
+        :raises ~pytato_provenance.diagnostic.UsageError: if something could not be
+            written there.
+        """
+        default = os.path.abspath("provenance-" + (_file_name(stem) or "program"))
+        directory = (None if kernels == STDOUT
+                     else default if kernels is None else os.path.abspath(kernels))
+        report_directory, report_file = directory or default, None
+        if report is not None:
+            report_directory, report_file = os.path.abspath(report), None
+            if os.path.splitext(report)[1] and not os.path.isdir(report):
+                report_directory, report_file = None, os.path.abspath(report)
+        outputs = Outputs(directory, report_directory, report_file)
+        outputs._check()
+        return outputs
+
+    def _check(self) -> None:
+        for directory in (self.kernels, self.report_directory):
+            if directory is not None:
+                _check_directory(directory)
+        if self.report_file is not None:
+            if os.path.exists(self.report_file) and not os.access(
+                    self.report_file, os.W_OK):
+                raise UsageError(
+                    f"cannot write '{self.report_file}': permission denied")
+            _check_directory(os.path.dirname(self.report_file))
+
+    # {{{ writing
+
+    def write(self, record: Record, stdout: TextIO, first: int = 0) -> Record:
+        """
+        :arg record: what was found.
+        :arg stdout: where kernels go that are to be printed.
+        :arg first: the position of the first program that was not printed yet.
+        :returns: the record with the names of files.
+        :raises OSError: if something cannot be written.
+        """
+        if self.kernels is None:
+            _print(record, stdout, first)
+        else:
+            record = self._write_kernels(record, self.kernels)
+        if self.report_directory is not None:
+            os.makedirs(self.report_directory, exist_ok=True)
+            _write(os.path.join(self.report_directory, _REPORT), render_text(record))
+            _write(os.path.join(self.report_directory, _RECORD), record_to_json(record))
+        if self.report_file is not None:
+            os.makedirs(os.path.dirname(self.report_file), exist_ok=True)
+            render = _RENDERERS.get(os.path.splitext(self.report_file)[1], render_text)
+            _write(self.report_file, render(record))
+        return record
+
+    def _write_kernels(self, record: Record, directory: str) -> Record:
+        os.makedirs(directory, exist_ok=True)
+        stale = set(_files_of_former_run(directory))
+        width = max(2, len(str(len(record.programs))))
+        programs: list[ProgramRecord] = []
+        for number, program in enumerate(record.programs, 1):
+            if program.text is not None:
+                name = f"{number:0{width}d}_{_file_name(program.name) or 'kernel'}.cl"
+                _write(os.path.join(directory, name), program.text + "\n")
+                stale.discard(name)
+                program = replace(program, file=name)
+            programs.append(program)
+        for name in stale:
+            os.remove(os.path.join(directory, name))
+        return replace(record, programs=tuple(programs))
+
+    # }}}
+
+    def where(self, record: Record) -> str:
+        """
+        :returns: in a few words, what lies where.
+        """
+        written = sum(program.text is not None for program in record.programs)
+        parts = [f"{counted(written, 'program')} "
+                 + ("on standard output" if self.kernels is None
+                    else f"in {_shown(self.kernels)}{os.sep}")]
+        failed = len(record.programs) - written
+        if failed:
+            parts.append(f"{counted(failed, 'program')} without a text")
+        report = self.report_file or os.path.join(self.report_directory or "", _REPORT)
+        parts.append(f"report in {_shown(report)}")
+        return ", ".join(parts)
+
+
+def _shown(path: str) -> str:
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):
+        return visible(path)
+    return visible(path if relative.startswith(os.pardir) else relative)
+
+
+def _file_name(name: str) -> str:
+    """What is left of *name* as part of a file's name anywhere."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", name).strip("_.")[:60]
+
+
+def _check_directory(path: str) -> None:
+    existing = path
+    while not os.path.lexists(existing) and os.path.dirname(existing) != existing:
+        existing = os.path.dirname(existing)
+    if not os.path.isdir(existing):
+        raise UsageError(f"'{path}' cannot be a directory: '{existing}' is a file")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UsageError(f"cannot write in '{existing}': permission denied")
+
+
+def _files_of_former_run(directory: str) -> Iterator[str]:
+    path = os.path.join(directory, _RECORD)
+    if not os.path.exists(path):
+        return
+    try:
+        former = read_record(path)
+    except RecordError:
+        return
+    for program in former.programs:
+        # A file of ours: nothing but a name, and still there.
+        if (program.file and re.fullmatch(r"\d\d+_[A-Za-z0-9._-]+\.cl", program.file)
+                and os.path.isfile(os.path.join(directory, program.file))):
+            yield program.file
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", errors="backslashreplace",
+              newline="\n") as file:
+        file.write(text)
+
+
+def _print(record: Record, stdout: TextIO, first: int) -> None:
+    from pytato_provenance.lowering.text import HEADER, MARKER
+
+    total = len(record.programs)
+    for number, program in enumerate(record.programs[first:], first + 1):
+        title = f"{HEADER} ======== program {number} of {total} ========"
+        text = program.text
+        if text is None:
+            text = f"{MARKER} {visible(program.failure or '')}"
+        stdout.write(_encodable(f"{MARKER} {title}\n{text}\n", stdout.encoding))
+    stdout.flush()
+
+
+def _encodable(text: str, encoding: str | None) -> str:
+    encoding = encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
