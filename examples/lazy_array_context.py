@@ -117,6 +117,8 @@ class Program:
 
         self.queue = actx.queue
         self.bound_arguments = bound.bound_arguments
+        #: what the program takes, which a function's argument need not be among
+        self.argument_names = frozenset(t_unit[name].arg_dict)
         self.executor = t_unit.executor(actx.queue.context, entrypoint=name)
 
     def __call__(self, **arguments: cl_array.Array) -> Mapping[str, cl_array.Array]:
@@ -154,6 +156,7 @@ class CompiledFunction:
                 name: self.actx.on_device(value)
                 for i, arg in enumerate(arguments)
                 for name, value in leaves(f"in_{i}", arg)
+                if name in program.argument_names
             }
         )
         arrays = (
@@ -314,14 +317,15 @@ class LazyArrayContext(ArrayContext):
         Every call builds a program, unless the values are there already: what is
         evaluated often belongs into a function that is compiled.
         """
-        lazy = {
-            name: ary
-            for name, ary in leaves("frozen", array)
-            if not isinstance(ary, pt.array.DataWrapper)
+        named = dict(leaves("frozen", array))
+        values = {
+            name: ary.data
+            for name, ary in named.items()
+            if isinstance(ary, pt.array.DataWrapper)
         }
-        computed = Program(self, lazy, "frozen_array")() if lazy else {}
-        values = (computed.get(name, ary.data) for name, ary in leaves("frozen", array))
-        return with_leaves(array, (value.with_queue(None) for value in values))
+        if lazy := {name: ary for name, ary in named.items() if name not in values}:
+            values |= Program(self, lazy, "frozen_array")()
+        return with_leaves(array, (values[name].with_queue(None) for name in named))
 
     def to_numpy(self, array: Any) -> Any:
         """Evaluate *array* and return the values as numpy arrays."""
