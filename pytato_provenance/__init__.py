@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         mend_released_pytato as mend_released_pytato,
         unmend_released_pytato as unmend_released_pytato,
     )
+    from pytato_provenance.explanation import explain as explain
     from pytato_provenance.frames import (
         register_library as register_library,
         register_user as register_user,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         is_enabled as is_enabled,
         recording as recording,
     )
+    from pytato_provenance.regions import region as region
     from pytato_provenance.sites import CreationSite as CreationSite, Frame as Frame
     from pytato_provenance.tags import CreatedAt as CreatedAt, created_at as created_at
     from pytato_provenance.transform import (
@@ -52,9 +54,11 @@ _HOME = {
     "created_at": "tags",
     "disable": "instrument",
     "enable": "instrument",
+    "explain": "explanation",
     "is_enabled": "instrument",
     "mend_released_pytato": "_released_pytato",
     "recording": "instrument",
+    "region": "regions",
     "register_library": "frames",
     "register_user": "frames",
     "through": "transform",
@@ -71,6 +75,7 @@ __all__ = (
     "created_at",
     "disable",
     "enable",
+    "explain",
     "is_enabled",
     "mend_released_pytato",
     "recording",
