@@ -9,16 +9,15 @@ Switching recording on and off.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytato_provenance import scope as _scope
 from pytato_provenance._patching import PatchSet
 from pytato_provenance._released_pytato import mend_released_pytato
 from pytato_provenance.capture import CaptureStrategy, make_strategy
+from pytato_provenance.decoration import decorated
 from pytato_provenance.diagnostic import UsageError
 from pytato_provenance.patch_points import recording_points
 from pytato_provenance.scope import (
@@ -89,7 +88,8 @@ def enable(*, capture: str | None = None, annotate: bool | str = False,
     """
     _check(audit)
     if annotate not in (False, True, "beside", "embed"):
-        raise UsageError(f"annotate={annotate!r}: pass False, True, 'beside' or 'embed'")
+        raise UsageError(
+            f"annotate={annotate!r}: pass False, True, 'beside' or 'embed'")
     with _lock:
         strategy = _install(capture, capture_options)
         _set_annotation(annotate)
@@ -189,73 +189,5 @@ class recording:  # noqa: N801
         leave(self)
 
     def __call__(self, function: F) -> F:
-        # A scope of its own for each call: calls nest and run in threads.
-        def scope() -> recording:
-            return recording(self._record, history=self._history, audit=self._audit)
-
-        wrapper: Callable[..., Any]
-        if inspect.iscoroutinefunction(function):
-            async def wrapper(*args: Any, **kwargs: Any) -> Any:
-                with scope():
-                    return await function(*args, **kwargs)
-
-        elif inspect.isasyncgenfunction(function):
-            def wrapper(*args: Any, **kwargs: Any) -> Any:
-                return _resumed_in_async(scope, function(*args, **kwargs))
-
-        elif inspect.isgeneratorfunction(function):
-            def wrapper(*args: Any, **kwargs: Any) -> Any:
-                return _resumed_in(scope, function(*args, **kwargs))
-
-        else:
-            def wrapper(*args: Any, **kwargs: Any) -> Any:
-                with scope():
-                    return function(*args, **kwargs)
-
-        return functools.wraps(function)(wrapper)  # type: ignore[return-value]
-
-
-def _resumed_in(scope: Callable[[], recording], generator: Generator[Any, Any, Any]
-                ) -> Generator[Any, Any, Any]:
-    """*generator*, each of whose steps runs in a new scope."""
-    resume: Callable[[Any], Any] = generator.send
-    value: Any = None
-    while True:
-        try:
-            with scope():
-                item = resume(value)
-        except StopIteration as stop:
-            return stop.value
-        try:
-            value = yield item
-            resume = generator.send
-        except GeneratorExit:
-            with scope():
-                generator.close()
-            raise
-        except BaseException as error:
-            value = error
-            resume = generator.throw
-
-
-async def _resumed_in_async(scope: Callable[[], recording],
-                            generator: AsyncGenerator[Any, Any]
-                            ) -> AsyncGenerator[Any, Any]:
-    resume: Callable[[Any], Any] = generator.asend
-    value: Any = None
-    while True:
-        try:
-            with scope():
-                item = await resume(value)
-        except StopAsyncIteration:
-            return
-        try:
-            value = yield item
-            resume = generator.asend
-        except GeneratorExit:
-            with scope():
-                await generator.aclose()
-            raise
-        except BaseException as error:
-            value = error
-            resume = generator.athrow
+        return decorated(function, lambda: recording(
+            self._record, history=self._history, audit=self._audit))

@@ -21,6 +21,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pytato_provenance import regions as _regions
 from pytato_provenance.capture import NO_CAPTURE, CaptureStrategy
 from pytato_provenance.diagnostic import ProvenanceWarning
 from pytato_provenance.sites import UNKNOWN
@@ -185,8 +186,10 @@ def tags_for_new_array(skip: int = 0) -> frozenset[Tag] | None:
             site = capture.lookup(skip + 1, capture.limit)
             if site is None:
                 site = capture.miss(skip + 1)
-            if scope.region is not None:
-                site = site.in_region(scope.region)
+            if _regions.ever_opened:
+                region = _regions.current_region()
+                if region is not None:
+                    site = site.in_region(region)
         tags = site.tag_set
         return site_tags(site) if tags is None else tags  # type: ignore[no-any-return]
     except Exception as error:
