@@ -17,6 +17,11 @@ from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
+    from pytato_provenance.array_context import (
+        provenance_array_context as provenance_array_context,
+        unwrap_array_context as unwrap_array_context,
+        wrap_array_context as wrap_array_context,
+    )
     from pytato_provenance.auditing import audit as audit
     from pytato_provenance._released_pytato import (
         mend_released_pytato as mend_released_pytato,
@@ -26,6 +31,9 @@ if TYPE_CHECKING:
     from pytato_provenance.frames import (
         register_library as register_library,
         register_user as register_user,
+    )
+    from pytato_provenance.library_sets import (
+        register_library_set as register_library_set,
     )
     from pytato_provenance.instrument import (
         disable as disable,
@@ -57,12 +65,16 @@ _HOME = {
     "explain": "explanation",
     "is_enabled": "instrument",
     "mend_released_pytato": "_released_pytato",
+    "provenance_array_context": "array_context",
     "recording": "instrument",
     "region": "regions",
     "register_library": "frames",
+    "register_library_set": "library_sets",
     "register_user": "frames",
     "through": "transform",
     "unmend_released_pytato": "_released_pytato",
+    "unwrap_array_context": "array_context",
+    "wrap_array_context": "array_context",
 }
 
 __all__ = (

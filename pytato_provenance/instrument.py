@@ -40,6 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _lock = threading.RLock()
 _patches: PatchSet | None = None
 _strategy: CaptureStrategy | None = None
+_when_disabled: list[Callable[[], None]] = []
 
 
 def _install(capture: str | None, options: dict[str, Any]) -> CaptureStrategy:
@@ -124,6 +125,21 @@ def disable() -> None:
         if _strategy is not None:
             _strategy.stop()
             _strategy = None
+        callbacks = tuple(_when_disabled)
+        _when_disabled.clear()
+    for callback in callbacks:
+        callback()
+
+
+def when_disabled(callback: Callable[[], None]) -> None:
+    """Have *callback* called, once, by the next :func:`disable`.
+
+    :arg callback: takes back what was changed for the sake of recording. Given twice it
+        is called once.
+    """
+    with _lock:
+        if callback not in _when_disabled:
+            _when_disabled.append(callback)
 
 
 def is_enabled() -> bool:

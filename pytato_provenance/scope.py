@@ -105,6 +105,13 @@ def current_scope() -> Scope:
     return _everywhere if scope is None or scope.ended else scope
 
 
+def everywhere() -> Scope:
+    """
+    :returns: the default of all threads and tasks.
+    """
+    return _everywhere
+
+
 def set_everywhere(scope: Scope) -> None:
     """Make *scope* the default of all threads and tasks."""
     global _everywhere
