@@ -21,7 +21,7 @@ from pytato_provenance._host import host
 from pytato_provenance._released_pytato import mend_released_pytato
 from pytato_provenance.diagnostic import NotAnArrayError, UsageError
 from pytato_provenance.lowering import modes, patch_points
-from pytato_provenance.lowering.contributors import (
+from pytato_provenance.lowering.findings import (
     Contributors,
     IntroducedBy,
     contributors,

@@ -111,15 +111,15 @@ class _Writer:
             if known.kind == "call":
                 return _titled(f"call of {known.variable}", known.sites, self.names)
             if known.kind == "copy":
-                return _titled("copy of", known.sites, self.names)
+                return _titled("copy of an array", known.sites, self.names)
             if known.kind == "bound":
-                return _titled("bound of a reduction in", known.sites, self.names)
+                return _titled("bound of a reduction", known.sites, self.names)
             return site_lines(known.sites, self.names)
         derived = self._derived_in(kernel).get(mark.insn_id)
         if derived is not None:
-            return _titled(f"loopy: {derived.role}, for", derived.sites, self.names)
+            return _titled(f"loopy: {derived.role} for", derived.sites, self.names)
         if kernel.called_from:
-            return _titled(f"statement of {kernel.name}, called in",
+            return _titled(f"statement of {kernel.name}, called from",
                            kernel.called_from, self.names)
         return []
 
@@ -146,8 +146,8 @@ class _Writer:
 def _titled(title: str, sites: Any, names: FileNames) -> list[str]:
     lines = site_lines(sites, names)
     if len(lines) == 1:
-        return [f"{title} {lines[0]}"]
-    return [title, *(f"  {line}" for line in lines)]
+        return [f"{title}: {lines[0]}"]
+    return [f"{title}:", *(f"  {line}" for line in lines)]
 
 
 def _replaced(lines: Iterable[str], marks: Marks, marker: str,
