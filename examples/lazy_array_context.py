@@ -12,9 +12,6 @@ without a queue.  All methods take array containers as well.
 Run it for a short demonstration::
 
     python -m pytato_provenance run --kernels stdout examples/lazy_array_context.py
-
-.. autoclass:: LazyArrayContext
-.. autoclass:: CompiledFunction
 """
 # The base classes have no types.
 # pyright: reportIncompatibleMethodOverride=none
@@ -249,10 +246,6 @@ class LazyArrayContext(ArrayContext):
     """An array context whose arrays are pytato expressions.
 
     :arg queue: where the programs run
-
-    .. automethod:: compile
-    .. automethod:: transform_dag
-    .. automethod:: transform_loopy_program
     """
 
     def __init__(self, queue: cl.CommandQueue) -> None:
