@@ -196,12 +196,25 @@ def forget_dead_code() -> int:
             while pending:
                 node = pending.pop()
                 for key in [key for key in node.children if key[0] in doomed]:
-                    del node.children[key]
+                    _dismantle(node.children.pop(key))
                 pending.extend(node.children.values())
             for key in dead:
                 del _records[key]
         _next_sweep = max(_SWEEP_AFTER, len(_records) + _SWEEP_AFTER)
         return len(dead)
+
+
+def _dismantle(node: CallNode) -> None:
+    """Break the cycles of dropped calls, so that they need no garbage collection. Sites
+    that somebody has keep what leads to the root."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        pending.extend(node.children.values())
+        node.children.clear()
+        for site in node._sites.values():
+            site.tag_set = None
+        node._sites.clear()
 
 
 def code_is_host(code: CodeType) -> bool:
