@@ -9,6 +9,7 @@ the generated code and as data.
 .. autoclass:: Contributors
 .. autoclass:: IntroducedBy
 .. autoclass:: Ledger
+.. autoclass:: Entry
 .. autofunction:: annotate_programs
 .. autofunction:: stop_annotating
 """
