@@ -18,7 +18,7 @@ import pkgutil
 import runpy
 import sys
 from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+from importlib.machinery import PathFinder, SourceFileLoader, SourcelessFileLoader
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -74,9 +74,12 @@ class Program:
             if _has_no_path_of_its_own():
                 sys.path.insert(0, "")
             sys.path[0] = _absolute(self.path)
-        elif not _has_no_path_of_its_own():
+        elif _has_no_path_of_its_own():
+            return
+        else:
             # There is what belongs to the command that runs us.
             sys.path[0] = self.directory
+        _forget_hidden_modules(sys.path[0])
 
     def run(self) -> None:
         """Run it, after :meth:`prepare`. Whatever it raises comes out of this."""
@@ -150,11 +153,25 @@ def _holds_a_program(path: str) -> bool:
     return pkgutil.get_importer(path) is not None
 
 
+def _forget_hidden_modules(directory: str) -> None:
+    """Let the program import its own module where that is called like one of the
+    standard library that only we have imported."""
+    names = [*sys.modules]
+    after = names.index("site" if "site" in names else "__main__") + 1
+    # What was imported before is imported before any program is.
+    ours = {name.partition(".")[0] for name in names[after:]}
+    hidden = {
+        name for name in ours & sys.stdlib_module_names
+        if (spec := PathFinder.find_spec(name, [directory])) is not None
+        and spec.has_location}
+    for name in names[after:]:
+        if name.partition(".")[0] in hidden:
+            del sys.modules[name]
+
+
 def _absolute(path: str) -> str:
     # ``__file__`` is not normalised: the interpreter only joins.
-    if os.path.isabs(path):
-        return path
-    return os.path.join(os.getcwd(), path.removeprefix("./"))
+    return os.path.join(os.getcwd(), path)
 
 
 def _load(filename: str, main: ModuleType) -> CodeType:
