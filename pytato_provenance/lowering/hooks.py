@@ -51,8 +51,10 @@ def preprocess_with_sites(original: Callable[..., Any]) -> Callable[..., Any]:
         mode = current_mode()
         if mode is None:
             return original(outputs, *args, **kwargs)
+        census: Any = {}
         try:
             nodes = nodes_in_post_order(outputs)
+            census = ledger.census_of(nodes)
             if has_equal_nodes(nodes):
                 outputs = spread_sites(outputs, nodes)
         except Exception as error:
@@ -65,8 +67,9 @@ def preprocess_with_sites(original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _scope._scope.reset(token)
         try:
-            setattr(result, _ATTRIBUTE, Recorder(
-                result.outputs, embed=mode == "embed"))
+            recorder = Recorder(result.outputs, embed=mode == "embed")
+            recorder.program.census = census
+            setattr(result, _ATTRIBUTE, recorder)
             _preprocessed.set(weakref.ref(result))
         except Exception as error:
             _scope.warn_once(error)

@@ -27,6 +27,7 @@ from pytato_provenance.sites import CreationSite
 
 
 Sites = frozenset[CreationSite]
+Census = Mapping[tuple[CreationSite, str], int]
 T = TypeVar("T")
 
 
@@ -40,15 +41,21 @@ class Program:
     .. attribute:: embed
 
         Whether comments go into what is compiled.
+
+    .. attribute:: census
+
+        How many nodes of which site and type it was generated from, if somebody
+        collects programs.
     """
 
-    __slots__ = ("__weakref__", "embed", "number")
+    __slots__ = ("__weakref__", "census", "embed", "number")
 
     _numbers = itertools.count(1)
 
     def __init__(self, embed: bool = False) -> None:
         self.number = next(Program._numbers)
         self.embed = embed
+        self.census: Census = {}
 
 
 # {{{ tags

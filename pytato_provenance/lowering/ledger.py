@@ -3,6 +3,7 @@ Who is told about generated programs.
 
 .. autoclass:: Ledger
 .. autoclass:: Entry
+.. autofunction:: census_of
 
 Nothing is kept unless somebody asks.
 """
@@ -10,11 +11,23 @@ Nothing is kept unless somebody asks.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytato_provenance import scope as _scope
-from pytato_provenance.lowering.instruction_tags import Program, statement_sites
+from pytato_provenance._host import Node, host
+from pytato_provenance.lowering.instruction_tags import (
+    Census,
+    Program,
+    statement_sites,
+)
+from pytato_provenance.sites import UNKNOWN
+from pytato_provenance.tags import site_of
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass
@@ -34,12 +47,17 @@ class Entry:
         What loopy was asked to compile for it, after the user's transformations: for
         each executor, in the order in which they were first called.
 
+    .. attribute:: census
+
+        How many arrays it was generated from, by site and name of the type.
+
     .. autoattribute:: programs
     """
 
     number: int
     generated: Any
     compiled: list[Any] = field(default_factory=list)
+    census: Census = field(default_factory=dict)
 
     @property
     def programs(self) -> list[Any]:
@@ -79,13 +97,25 @@ class Ledger:
         with self._lock:
             entry = self._by_number.get(number)
             if entry is None:
-                entry = self._by_number[number] = Entry(number, t_unit)
+                entry = self._by_number[number] = Entry(
+                    number, t_unit, census={} if program is None else program.census)
                 self.entries.append(entry)
             if compiled and all(t_unit is not other for other in entry.compiled):
                 entry.compiled.append(t_unit)
 
 
 _open: tuple[Ledger, ...] = ()
+
+
+def census_of(nodes: Iterable[Node]) -> Census:
+    """
+    :returns: the numbers of arrays among *nodes*; nothing, if nobody asks.
+    """
+    if not _open:
+        return {}
+    array = host().array
+    return Counter((site_of(node) or UNKNOWN, type(node).__name__)
+                   for node in nodes if isinstance(node, array))
 
 
 def program_of(t_unit: Any) -> Program | None:

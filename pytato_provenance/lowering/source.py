@@ -4,12 +4,14 @@ The annotated text of a program.
 .. autofunction:: kernel_source
 .. autofunction:: annotate
 .. autoclass:: AnnotatedSource
+.. autoclass:: StatementText
+.. autoclass:: Origin
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from loopy import CallableKernel, LoopKernel, TranslationUnit
@@ -29,7 +31,9 @@ from pytato_provenance.lowering.text import marker_for
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Mapping
+
+    from pytato_provenance.lowering.instruction_tags import Sites, VariableSites
 
 
 @dataclass(frozen=True)
@@ -39,10 +43,69 @@ class AnnotatedSource:
     .. attribute:: plain
 
         What :mod:`loopy` generates, and what is compiled.
+
+    .. attribute:: statements
+
+        Where the statements stand, in the order of the text: a :class:`list` of
+        :class:`StatementText`.
+
+    .. attribute:: variables
+
+        Arguments and temporaries of the kernels, by name.
     """
 
     text: str
     plain: str
+    statements: list[StatementText] = field(default_factory=list)
+    variables: Mapping[str, VariableSites] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StatementText:
+    """One of perhaps several places of a statement.
+
+    .. attribute:: insn_id
+    .. attribute:: origin
+
+        What it evaluates; *None*, where that is not known.
+
+    .. attribute:: lines
+
+        Its first and last line in the annotated text, from 1.
+
+    .. attribute:: plain_lines
+
+        The same in the plain text.
+    """
+
+    insn_id: str
+    origin: Origin | None
+    lines: tuple[int, int]
+    plain_lines: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a statement evaluates.
+
+    .. attribute:: title
+
+        What is special about it, in a few words.
+
+    .. attribute:: sites
+    .. attribute:: variable
+
+        The array that it stores, if :mod:`pytato` asked for it.
+
+    .. attribute:: by_loopy
+
+        Whether :mod:`loopy` made it by itself.
+    """
+
+    title: str
+    sites: Sites
+    variable: str = ""
+    by_loopy: bool = False
 
 
 # {{{ finding the translation unit
@@ -104,24 +167,31 @@ class _Writer:
                 self.marks.kernels[kernel.name], kernel)
         return found
 
-    def _lines_of_statement(self, mark: Mark) -> list[str]:
+    def origin(self, mark: Mark) -> Origin | None:
+        """
+        :returns: what the statement of *mark* evaluates, where that is known.
+        """
         kernel = self.sites.kernel(mark.kernel)
         known = kernel.statements.get(mark.insn_id)
         if known is not None:
-            if known.kind == "call":
-                return _titled(f"call of {known.variable}", known.sites, self.names)
-            if known.kind == "copy":
-                return _titled("copy of an array", known.sites, self.names)
-            if known.kind == "bound":
-                return _titled("bound of a reduction", known.sites, self.names)
-            return site_lines(known.sites, self.names)
+            title = {"call": f"call of {known.variable}", "copy": "copy of an array",
+                     "bound": "bound of a reduction"}.get(known.kind, "")
+            return Origin(title, known.sites, known.variable)
         derived = self._derived_in(kernel).get(mark.insn_id)
         if derived is not None:
-            return _titled(f"loopy: {derived.role} for", derived.sites, self.names)
+            return Origin(f"loopy: {derived.role} for", derived.sites, by_loopy=True)
         if kernel.called_from:
-            return _titled(f"statement of {kernel.name}, called from",
-                           kernel.called_from, self.names)
-        return []
+            return Origin(f"statement of {kernel.name}, called from",
+                          kernel.called_from)
+        return None
+
+    def _lines_of_statement(self, mark: Mark) -> list[str]:
+        origin = self.origin(mark)
+        if origin is None:
+            return []
+        if not origin.title:
+            return site_lines(origin.sites, self.names)
+        return _titled(origin.title, origin.sites, self.names)
 
     def _lines_of_function(self, mark: Mark) -> list[str]:
         words = set(re.findall(r"\w+", mark.declaration))
@@ -150,16 +220,31 @@ def _titled(title: str, sites: Any, names: FileNames) -> list[str]:
     return [f"{title}:", *(f"  {line}" for line in lines)]
 
 
-def _replaced(lines: Iterable[str], marks: Marks, marker: str,
-              lines_of: Callable[[Mark], list[str]]) -> Iterable[str]:
-    for line in lines:
-        mark = marks.find(line)
+def _write(marked: Iterable[str], header: list[str], writer: _Writer, marker: str
+           ) -> AnnotatedSource:
+    """Both texts, and where the statements are in them."""
+    text, plain = [*header], list[str]()
+    statements: list[StatementText] = []
+    begun: list[tuple[int, int]] = []
+    for line in marked:
+        mark = writer.marks.find(line)
         if mark is None:
-            yield line
-        else:
-            indent = line[:len(line) - len(line.lstrip())]
-            for comment in lines_of(mark):
-                yield f"{indent}{marker} {comment}"
+            text.append(line)
+            plain.append(line)
+            continue
+        if mark.kind == "end":
+            first, first_plain = begun.pop()
+            statements.append(StatementText(
+                mark.insn_id, writer.origin(mark), (first, len(text)),
+                (first_plain, len(plain))))
+            continue
+        indent = line[:len(line) - len(line.lstrip())]
+        text.extend(f"{indent}{marker} {comment}" for comment in writer.lines(mark))
+        if mark.kind == "begin":
+            begun.append((len(text) + 1, len(plain) + 1))
+    variables = {name: variable for kernel in writer.sites.kernels.values()
+                 for name, variable in kernel.variables.items()}
+    return AnnotatedSource("\n".join(text), "\n".join(plain), statements, variables)
 
 # }}}
 
@@ -178,8 +263,7 @@ def annotate(tagged: TranslationUnit, linearized: TranslationUnit) -> AnnotatedS
     writer = _Writer(sites, marks)
     header = [f"{marker} {line}" for line in header_lines(
         sorted(sites.entrypoints), writer.names, marker)]
-    body = _replaced(marked, marks, marker, writer.lines)
-    return AnnotatedSource("\n".join([*header, *body]), "\n".join(plain))
+    return _write(marked, header, writer, marker)
 
 
 def annotated_source(program: Any) -> AnnotatedSource:
