@@ -15,17 +15,26 @@ Each takes the original and returns the replacement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pytato_provenance import scope as _scope_module
+from pytato_provenance import regions as _regions, scope as _scope_module
 from pytato_provenance.carry import carry_of
 from pytato_provenance.scope import current_scope, origin, tags_for_new_array
-from pytato_provenance.tags import CreatedAt, SitedTags, has_site, set_site
+from pytato_provenance.sites import UNKNOWN
+from pytato_provenance.tags import (
+    CreatedAt,
+    SitedTags,
+    has_site,
+    set_site,
+    site_tags,
+)
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytools.tag import Tag
 
 
@@ -45,7 +54,7 @@ def created_at_seam(original: Callable[..., frozenset[Tag]]) -> Callable[..., An
             scope = _scope_module._everywhere
         if not scope.record:
             return original(stacklevel + 1)
-        if scope.region is None and _get_origin() is None:
+        if not _regions.ever_opened and _get_origin() is None:
             capture = scope.capture
             try:
                 site = capture.lookup(1, capture.limit)
@@ -75,7 +84,7 @@ def post_init_with_site(original: Callable[[Any], None]) -> Callable[[Any], None
 
 
 def _set_non_equality_tags(node: Any, tags: frozenset[Tag]) -> None:
-    try:
+    try:  # noqa: SIM105  (a context manager would cost more than the rest)
         object.__setattr__(node, "non_equality_tags", tags)
     except AttributeError:
         # A node whose tags are, by construction, those of another.
@@ -84,6 +93,10 @@ def _set_non_equality_tags(node: Any, tags: frozenset[Tag]) -> None:
 
 def _complete(node: Any) -> None:
     tags = tags_for_new_array()
+    if tags is None and getattr(
+            sys.modules["pytato.array"], "_ENABLE_TRACEBACK_TAG", False):
+        # In place of a node without a site: the host asserts that there is a tag.
+        tags = site_tags(UNKNOWN)
     if tags is not None:
         _set_non_equality_tags(node, node.non_equality_tags | tags)
 
@@ -186,9 +199,9 @@ def dispatch_with_origin(original: Callable[..., Any]) -> Callable[..., Any]:
 def _is_transform(cls: type) -> bool:
     """Whether mappers of class *cls* make arrays, and merge equal ones."""
     import pytato.transform as pt
+    names = ("TransformMapper", "TransformMapperWithExtraArgs", "CopyMapper")
     return issubclass(cls, tuple(
-        getattr(pt, name) for name in ("TransformMapper", "TransformMapperWithExtraArgs",
-                                       "CopyMapper") if hasattr(pt, name)))
+        getattr(pt, name) for name in names if hasattr(pt, name)))
 
 
 def function_under_origin(original: Callable[..., None]) -> Callable[..., None]:

@@ -48,9 +48,9 @@ def _install(capture: str | None, options: dict[str, Any]) -> CaptureStrategy:
     global _patches, _strategy
     with _lock:
         strategy = _strategy
-        if strategy is None or (
-                capture is not None and (capture != strategy.name or options)):
-            strategy = make_strategy(capture or "stack", **options)
+        if strategy is None or options or capture not in (None, strategy.name):
+            name = capture or ("stack" if strategy is None else strategy.name)
+            strategy = make_strategy(name, **options)
             strategy.start()
         try:
             if _patches is None:

@@ -14,6 +14,7 @@ A scope belongs to a thread and to an async task (it is a context variable); wha
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 import weakref
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from pytato_provenance import regions as _regions
 from pytato_provenance.capture import NO_CAPTURE, CaptureStrategy
 from pytato_provenance.diagnostic import ProvenanceWarning
+from pytato_provenance.frames import is_user_frame
 from pytato_provenance.sites import UNKNOWN
 from pytato_provenance.tags import site_of, site_tags
 
@@ -212,10 +214,19 @@ _warned: set[type[Exception]] = set()
 
 
 def warn_once(error: Exception) -> None:
-    """Say once, for each kind of *error*, that something could not be recorded."""
-    if type(error) not in _warned:
-        _warned.add(type(error))
-        warnings.warn(
+    """Say once, for each kind of *error*, at the user's line, that something could not
+    be recorded. Never raises."""
+    if type(error) in _warned:
+        return
+    _warned.add(type(error))
+    try:
+        frame = sys._getframe(1)
+        while frame.f_back is not None and not is_user_frame(frame):
+            frame = frame.f_back
+        warnings.warn_explicit(
             f"a creation site could not be recorded ({type(error).__name__}: {error}); "
             "the program is unharmed, the array's site is unknown. Please report this.",
-            ProvenanceWarning, stacklevel=4)
+            ProvenanceWarning, frame.f_code.co_filename, frame.f_lineno)
+    except Exception:
+        # Warnings may be errors, or the stack exhausted: not the program's concern.
+        pass
