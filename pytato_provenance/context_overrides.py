@@ -7,9 +7,8 @@ What a wrapped array context does beside what its class does.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytato_provenance import scope as _scope
 from pytato_provenance._host import host
@@ -17,8 +16,13 @@ from pytato_provenance.auditing import pass_name_of
 from pytato_provenance.frozen_programs import SharedPrograms
 from pytato_provenance.regions import region
 from pytato_provenance.scope import current_scope
+from pytato_provenance.tags import _CONTAINER_SITE as _SITE
 from pytato_provenance.tags import replace_site, set_site, site_of
 from pytato_provenance.transform import through
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 # {{{ frozen and thawed data
@@ -39,6 +43,8 @@ def _pass_on(source: Any, made: Any) -> None:
         for (_, old), (_, new) in zip(serialize(source), serialize(made), strict=True):
             _pass_on(old, new)
         return
+    if hasattr(source, "__dict__"):
+        _single.add(type(source))
     site = site_of(source)
     if site is None:
         return
@@ -48,6 +54,10 @@ def _pass_on(source: Any, made: Any) -> None:
             replace_site(made, site)
     elif hasattr(made, "__dict__") and site_of(made) is None:
         set_site(made, site)
+
+
+_single: set[type] = set()
+"""Types of frozen arrays: no containers, and no numbers."""
 
 
 def _passed_on(source: Any, made: Any) -> Any:
@@ -116,7 +126,7 @@ def make_subclass(cls: Any, when_cloned: Callable[[Any, Any], None]) -> type:
     :returns: a subclass of the same name, with no more methods than *cls* has.
     """
     # One base, no slots: what else would not have the layout of an instance of cls.
-    class Recording(cls):  # type: ignore[misc]
+    class Recording(cls):
         __slots__ = ()
 
         def freeze(self, array: Any) -> Any:
@@ -124,7 +134,11 @@ def make_subclass(cls: Any, when_cloned: Callable[[Any, Any], None]) -> type:
             return _passed_on(array, super().freeze(array))
 
         def thaw(self, array: Any) -> Any:
-            return _passed_on(array, super().thaw(array))
+            made = super().thaw(array)
+            # Once for each result of each call of a compiled function.
+            if type(array) in _single and _SITE not in array.__dict__:
+                return made
+            return _passed_on(array, made)
 
         def tag(self, tags: Any, array: Any) -> Any:
             # Copies frozen data.
