@@ -171,9 +171,11 @@ def position(code: CodeType, lasti: int) -> Position:
         from itertools import islice
         return next(islice(code.co_positions(), max(lasti, 0) // 2, None),
                     (None, None, None, None))
-    lineno = None
+    # Before its first instruction, as a trace function sees it, a call is on the line
+    # of the definition.
+    lineno = code.co_firstlineno if lasti < 0 else None
     for start, end, line in code.co_lines():
-        if start <= max(lasti, 0) < end:
+        if start <= lasti < end:
             lineno = line
     return lineno, lineno, None, None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytato_provenance.diagnostic import UsageError
+from pytato_provenance.diagnostic import CaptureUnavailableError, UsageError
 from pytato_provenance.sites import UNKNOWN
 
 
@@ -97,6 +97,8 @@ NO_CAPTURE: CaptureStrategy = _NoCapture()
 _STRATEGIES: dict[str, tuple[str, str]] = {
     "stack": ("pytato_provenance.capture.stack", "StackStrategy"),
     "site": ("pytato_provenance.capture.site", "SiteStrategy"),
+    "profile": ("pytato_provenance.capture.profile", "ProfileStrategy"),
+    "monitoring": ("pytato_provenance.capture.monitoring", "MonitoringStrategy"),
 }
 
 
@@ -112,7 +114,12 @@ def make_strategy(name: str, **options: Any) -> CaptureStrategy:
     :arg name: one of :func:`strategy_names`.
     :arg options: of the strategy, such as ``max_frames`` of ``"stack"``.
     :raises ~pytato_provenance.diagnostic.UsageError: for an unknown name or option.
+    :raises ~pytato_provenance.diagnostic.CaptureUnavailableError: in a subinterpreter.
     """
+    if _in_subinterpreter():
+        raise CaptureUnavailableError(
+            "creation sites cannot be recorded in a subinterpreter, for code objects "
+            "and compiled parts belong to one interpreter: record in the main one")
     try:
         module, cls = _STRATEGIES[name]
     except KeyError:
@@ -123,3 +130,15 @@ def make_strategy(name: str, **options: Any) -> CaptureStrategy:
         return factory(**options)
     except TypeError as error:
         raise UsageError(f"capture strategy '{name}': {error}") from None
+
+
+def _in_subinterpreter() -> bool:
+    for name in ("_interpreters", "_xxsubinterpreters"):
+        try:
+            interpreters = importlib.import_module(name)
+        except ImportError:
+            continue
+        # An identifier, or since 3.13 a tuple that begins with one.
+        current, main = interpreters.get_current(), interpreters.get_main()
+        return bool(current != main)
+    return False
