@@ -17,29 +17,31 @@ from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
+    from pytato_provenance._released_pytato import (
+        mend_released_pytato as mend_released_pytato,
+        unmend_released_pytato as unmend_released_pytato,
+    )
     from pytato_provenance.array_context import (
         provenance_array_context as provenance_array_context,
         unwrap_array_context as unwrap_array_context,
         wrap_array_context as wrap_array_context,
     )
     from pytato_provenance.auditing import audit as audit
-    from pytato_provenance._released_pytato import (
-        mend_released_pytato as mend_released_pytato,
-        unmend_released_pytato as unmend_released_pytato,
-    )
+    from pytato_provenance.compilation.log import compile_log as compile_log
+    from pytato_provenance.compilation.precompile import precompile as precompile
     from pytato_provenance.explanation import explain as explain
     from pytato_provenance.frames import (
         register_library as register_library,
         register_user as register_user,
-    )
-    from pytato_provenance.library_sets import (
-        register_library_set as register_library_set,
     )
     from pytato_provenance.instrument import (
         disable as disable,
         enable as enable,
         is_enabled as is_enabled,
         recording as recording,
+    )
+    from pytato_provenance.library_sets import (
+        register_library_set as register_library_set,
     )
     from pytato_provenance.regions import region as region
     from pytato_provenance.sites import CreationSite as CreationSite, Frame as Frame
@@ -59,6 +61,7 @@ _HOME = {
     "PreserveCreatedAtMixin": "transform",
     "ProvenanceCopyMapper": "transform",
     "audit": "auditing",
+    "compile_log": "compilation.log",
     "created_at": "tags",
     "disable": "instrument",
     "enable": "instrument",
@@ -66,6 +69,7 @@ _HOME = {
     "is_enabled": "instrument",
     "mend_released_pytato": "_released_pytato",
     "provenance_array_context": "array_context",
+    "precompile": "compilation.precompile",
     "recording": "instrument",
     "region": "regions",
     "register_library": "frames",

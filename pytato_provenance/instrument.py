@@ -57,6 +57,11 @@ def _install(capture: str | None, options: dict[str, Any]) -> CaptureStrategy:
                 mend_released_pytato()
                 patches = PatchSet(recording_points())
                 patches.install()
+                try:
+                    _watch_programs()
+                except BaseException:
+                    patches.restore()
+                    raise
                 _patches = patches
         except BaseException:
             if strategy is not _strategy:
@@ -67,6 +72,12 @@ def _install(capture: str | None, options: dict[str, Any]) -> CaptureStrategy:
             _strategy.stop()
         _strategy = strategy
         return strategy
+
+
+def _watch_programs() -> None:
+    # Not at the top: it is about loopy, and needs this module.
+    from pytato_provenance.compilation.patch_points import recording_started
+    recording_started()
 
 
 def enable(*, capture: str | None = None, annotate: bool | str = False,

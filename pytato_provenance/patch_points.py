@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-def _has(module: str, path: str) -> Callable[[], bool]:
+def has(module: str, path: str) -> Callable[[], bool]:
     def probe() -> bool:
         try:
             owner = importlib.import_module(module)
@@ -61,15 +61,15 @@ _POINTS = (
     PatchPoint(
         "pytato.array", "_get_created_at_tag", dispatch.created_at_seam,
         "asked by every user-facing function for the tag of a new array",
-        _has("pytato.array", "_get_created_at_tag")),
+        has("pytato.array", "_get_created_at_tag")),
     PatchPoint(
         "pytato.cmath", "_get_created_at_tag", dispatch.created_at_seam,
         "the same, bound by name in the module of mathematical functions",
-        _has("pytato.cmath", "_get_created_at_tag")),
+        has("pytato.cmath", "_get_created_at_tag")),
     PatchPoint(
         "pytato.distributed.nodes", "_get_created_at_tag", dispatch.created_at_seam,
         "the same, bound by name in the module of sends and receives",
-        _has("pytato.distributed.nodes", "_get_created_at_tag")),
+        has("pytato.distributed.nodes", "_get_created_at_tag")),
     PatchPoint(
         "pytato.array", "Array.__post_init__", dispatch.post_init_with_site,
         "results of loopy calls, placeholders of traced functions, and what mappers "
@@ -86,20 +86,20 @@ _POINTS = (
     PatchPoint(
         "pytato.loopy", "LoopyCall.__post_init__", dispatch.container_with_site,
         "the call, whose results are made when somebody asks for them",
-        _has("pytato.loopy", "LoopyCall.__post_init__")),
+        has("pytato.loopy", "LoopyCall.__post_init__")),
     PatchPoint(
         "pytato.loopy", "LoopyCall.__init__", dispatch.container_with_site,
         "the same on the released host",
-        lambda: not _has("pytato.loopy", "LoopyCall.__post_init__")()),
+        lambda: not has("pytato.loopy", "LoopyCall.__post_init__")()),
     PatchPoint(
         "pytato.function", "Call.__post_init__", dispatch.container_with_site,
         "the call of a traced function; its results are created where it returns them",
-        _has("pytato.function", "Call.__post_init__")),
+        has("pytato.function", "Call.__post_init__")),
     PatchPoint(
         "pytato.function", "Call.__init__", dispatch.container_with_site,
         "the same where __post_init__ is not compiled in",
-        lambda: (_has("pytato.function", "Call")()
-                 and not _has("pytato.function", "Call.__post_init__")())),
+        lambda: (has("pytato.function", "Call")()
+                 and not has("pytato.function", "Call.__post_init__")())),
     PatchPoint(
         "pytato.loopy", "LoopyCall.__getitem__",
         dispatch.result_inherits(lambda call, name: call),
@@ -111,15 +111,15 @@ _POINTS = (
         "pytato.transform", "CachedMapAndCopyMapper.__init__",
         dispatch.function_under_origin,
         "what the user's function makes of a node inherits from that node",
-        _has("pytato.transform", "CachedMapAndCopyMapper")),
+        has("pytato.transform", "CachedMapAndCopyMapper")),
     PatchPoint(
         "pytato.visualization", "normalize_outputs", graphs.outputs_with_all_sites,
         "a graph shows equal nodes as one, which is to know all their sites",
-        _has("pytato.visualization", "normalize_outputs")),
+        has("pytato.visualization", "normalize_outputs")),
     PatchPoint(
         "pytato.visualization.dot", "normalize_outputs", graphs.outputs_with_all_sites,
         "the same on the development host",
-        _has("pytato.visualization.dot", "normalize_outputs")),
+        has("pytato.visualization.dot", "normalize_outputs")),
     PatchPoint(
         "pytato.visualization", "ArrayToDotNodeInfoMapper.get_common_dot_info",
         graphs.info_with_site,
@@ -133,7 +133,7 @@ _POINTS = (
         "pytato.visualization.dot", f"ArrayToDotNodeInfoMapper.{method}",
         graphs.info_of_container_with_site,
         "the development host shows no tooltips for calls",
-        _has("pytato.visualization.dot", f"ArrayToDotNodeInfoMapper.{method}"))
+        has("pytato.visualization.dot", f"ArrayToDotNodeInfoMapper.{method}"))
       for method in ("map_loopy_call", "map_call", "map_named_call_result")),
 )
 

@@ -1,0 +1,142 @@
+"""
+Which program a kernel belongs to.
+
+.. autoclass:: Program
+.. autofunction:: contents_of_dag
+.. autofunction:: programs_of
+.. autofunction:: belongs_to
+.. autofunction:: carry
+
+A program is one run of ``generate_loopy``. Kernels are remembered by identity, and
+every change of a kernel makes a new one from an old one by one and the same method: a
+program is found again however long ago it was generated and whatever was done to it.
+Nothing is kept alive.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pytato_provenance._host import Node, host, nodes_in_post_order
+from pytato_provenance.compilation.events import NOTHING_KNOWN, Contents
+from pytato_provenance.tags import site_of
+from pytato_provenance.weak_identity import WeakIdentityMap
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Program:
+    """One run of ``generate_loopy``.
+
+    .. attribute:: number
+
+        Counts from 1 in this process.
+
+    .. attribute:: contents
+    """
+
+    __slots__ = ("contents", "number")
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, contents: Contents) -> None:
+        self.number = next(Program._numbers)
+        self.contents = contents
+
+
+Programs = tuple[Program, ...]
+
+_by_kernel: WeakIdentityMap[Programs] = WeakIdentityMap()
+
+
+def contents_of_dag(*roots: Node) -> Contents:
+    """
+    :returns: what of the arrays that take part in computing *roots* is known.
+    """
+    array = host().array
+    return Contents.of(
+        site_of(node) for node in nodes_in_post_order(*roots)
+        # An entry of a dictionary is another name for its array.
+        if isinstance(node, array) and type(node).__name__ != "NamedArray")
+
+
+def entrypoint_kernels(t_unit: Any) -> Iterator[Any]:
+    """
+    :returns: the kernels that are called from outside; all where that is not said.
+    """
+    names = t_unit.entrypoints
+    for name, item in t_unit.callables_table.items():
+        kernel = getattr(item, "subkernel", None)
+        if kernel is not None and (not names or name in names):
+            yield kernel
+
+
+def kernel_name(t_unit: Any) -> str:
+    """
+    :returns: how to call *t_unit*.
+    """
+    return ", ".join(sorted(map(str, t_unit.entrypoints))) or ", ".join(
+        kernel.name for kernel in entrypoint_kernels(t_unit))
+
+
+def instruction_count(t_unit: Any) -> int:
+    """
+    :returns: the number of statements in all kernels of *t_unit*.
+    """
+    return sum(len(item.subkernel.instructions)
+               for item in t_unit.callables_table.values()
+               if hasattr(item, "subkernel"))
+
+
+def belongs_to(kernel: Any, programs: Programs) -> None:
+    """Remember where *kernel* comes from."""
+    if programs:
+        _by_kernel.put(kernel, programs)
+
+
+def carry(kernel: Any, *origins: Any) -> None:
+    """*kernel* was made from *origins*."""
+    if _by_kernel:
+        belongs_to(kernel, tuple(dict.fromkeys(
+            program for origin in origins for program in _by_kernel.get(origin) or ())))
+
+
+def programs_of(t_unit: Any) -> Programs:
+    """
+    :returns: the programs from which *t_unit* was made.
+    """
+    if not _by_kernel:
+        return ()
+    return tuple(dict.fromkeys(
+        program for kernel in entrypoint_kernels(t_unit)
+        for program in _by_kernel.get(kernel) or ()))
+
+
+def contents_of(t_unit: Any, programs: Programs) -> Contents:
+    """
+    :arg programs: those of *t_unit*.
+    :returns: what is known of the arrays in *t_unit*: by its programs, or else by what
+        its statements carry where they were annotated.
+    """
+    if programs:
+        return Contents.union(program.contents for program in programs)
+    tags = sys.modules.get("pytato_provenance.lowering.instruction_tags")
+    if tags is None:
+        return NOTHING_KNOWN
+    sites: dict[Any, int] = {}
+    for kernel in entrypoint_kernels(t_unit):
+        for insn in kernel.instructions:
+            found = tags.statement_sites(insn)
+            for site in found.sites if found is not None else ():
+                sites[site] = sites.get(site, 0) + 1
+    return Contents(sites) if sites else NOTHING_KNOWN
+
+
+def remember(t_unit: Any, programs: Programs) -> None:
+    """*t_unit* came, by whatever way, from *programs*."""
+    for kernel in entrypoint_kernels(t_unit):
+        belongs_to(kernel, programs)
