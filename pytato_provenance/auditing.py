@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance._host import Node, host, nodes_in_post_order
+from pytato_provenance.compilation.programs import contents_of_nodes
+from pytato_provenance.compilation.stages import transform_stage
 from pytato_provenance.diagnostic import (
     NotAnArrayError,
     ProvenanceLostError,
@@ -215,9 +217,11 @@ def audit(transform: Callable[..., Any], dag: Any, *args: Any, **kwargs: Any
     if not before:
         raise NotAnArrayError("audit takes a transform and a DAG of pytato arrays, not "
                               f"'{type(dag).__name__}'")
-    result = transform(dag, *args, **kwargs)
+    name = pass_name_of(transform)
+    with transform_stage(name, lambda: contents_of_nodes(before)):
+        result = transform(dag, *args, **kwargs)
     return compare(before, nodes_in_post_order(*roots(result)),
-                   pass_name_of(transform), result)
+                   name, result)
 
 
 def roots(dag: Any) -> Iterable[Node]:

@@ -46,10 +46,6 @@ class Scope:
 
         The strategy that gives the site of the call that is under way.
 
-    .. attribute:: region
-
-        The path of the innermost open region.
-
     .. attribute:: history
 
         Whether transforms leave a history on the nodes that they make.
@@ -78,7 +74,6 @@ class Scope:
 
     record: bool = False
     capture: CaptureStrategy = NO_CAPTURE
-    region: str | None = None
     history: bool = False
     audit: str | None = None
     owner: object = None
@@ -200,7 +195,7 @@ def tags_for_new_array(skip: int = 0) -> frozenset[Tag] | None:
                 if region is not None:
                     site = site.in_region(region)
         tags = site.tag_set
-        return site_tags(site) if tags is None else tags  # type: ignore[no-any-return]
+        return site_tags(site) if tags is None else tags
     except Exception as error:
         return _failed(error)
 

@@ -20,6 +20,8 @@ from pytato_provenance import scope
 from pytato_provenance._host import Node, host, nodes_in_post_order
 from pytato_provenance.auditing import check, compare, pass_name_of, roots
 from pytato_provenance.carry import carry_of
+from pytato_provenance.compilation.programs import contents_of_nodes
+from pytato_provenance.compilation.stages import transform_stage
 from pytato_provenance.diagnostic import NotAnArrayError
 from pytato_provenance.instrument import recording
 from pytato_provenance.merging import equal_classes, spread_sites
@@ -223,9 +225,10 @@ def through(transform: Callable[..., T]) -> Callable[..., T]:
         made_here = synthetic_site(name)
         audit = current_scope().audit
         with recording() as owner:
-            scope.enter(owner, capture=_MadeByTransform(made_here), region=None)
+            scope.enter(owner, capture=_MadeByTransform(made_here))
             try:
-                result = transform(dag, *args, **kwargs)
+                with transform_stage(name, lambda: contents_of_nodes(nodes)):
+                    result = transform(dag, *args, **kwargs)
             finally:
                 scope.leave(owner)
         _adopt(nodes, result, made_here)

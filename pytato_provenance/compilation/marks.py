@@ -63,6 +63,7 @@ def preprocess_with_program(original: Callable[..., Any]) -> Callable[..., Any]:
             program = Program(contents_of_dag(outputs))
         except Exception as error:
             warn_once(error)
+            _generation.set(None)
             return original(outputs, *args, **kwargs)
         event = None
         if listening:
@@ -111,8 +112,8 @@ def bind_of_program(original: Callable[..., Any]) -> Callable[..., Any]:
                     # Nobody knew by then.
                     generation.preprocessing.kernel = name
                 stages.note(CompileEvent(
-                    "generate", name, "fresh", generation.start, duration, duration, program.contents, program.number,
-                    instruction_count(bound.program)))
+                    "generate", name, "fresh", generation.start, duration, duration,
+                    program.contents, program.number, instruction_count(bound.program)))
         except Exception as error:
             warn_once(error)
         return bound

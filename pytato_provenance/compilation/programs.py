@@ -3,6 +3,7 @@ Which program a kernel belongs to.
 
 .. autoclass:: Program
 .. autofunction:: contents_of_dag
+.. autofunction:: contents_of_nodes
 .. autofunction:: programs_of
 .. autofunction:: belongs_to
 .. autofunction:: carry
@@ -26,7 +27,7 @@ from pytato_provenance.weak_identity import WeakIdentityMap
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 class Program:
@@ -55,11 +56,18 @@ _by_kernel: WeakIdentityMap[Programs] = WeakIdentityMap()
 
 def contents_of_dag(*roots: Node) -> Contents:
     """
-    :returns: what of the arrays that take part in computing *roots* is known.
+    :returns: what is known of the arrays that take part in computing *roots*.
+    """
+    return contents_of_nodes(nodes_in_post_order(*roots))
+
+
+def contents_of_nodes(nodes: Iterable[Node]) -> Contents:
+    """
+    :returns: what is known of the arrays among *nodes*.
     """
     array = host().array
     return Contents.of(
-        site_of(node) for node in nodes_in_post_order(*roots)
+        site_of(node) for node in nodes
         # An entry of a dictionary is another name for its array.
         if isinstance(node, array) and type(node).__name__ != "NamedArray")
 

@@ -61,7 +61,7 @@ def preprocess_with_sites(original: Callable[..., Any]) -> Callable[..., Any]:
             _scope.warn_once(error)
         # Also where nothing records by now.
         token = _scope._scope.set(replace(
-            _scope.current_scope(), record=True, capture=_unknown, region=None))
+            _scope.current_scope(), record=True, capture=_unknown))
         try:
             result = original(outputs, *args, **kwargs)
         finally:
