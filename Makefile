@@ -4,6 +4,7 @@
 #   make test                        lint, types, documentation, doctests, the suite
 #   make test-with ENV=/path/python  the suite in an environment of yours
 #   make host-suite                  the released pytato's own tests, while recording
+#   make host-suite ENV=... SUITE=FOLDER  another pytato's, with and without recording
 #   make bench | fuzz | doc | lint | clean
 #
 # PYTHON=/path/to/python  which Python .venv is made with
@@ -59,8 +60,9 @@ suite: ready-test
 test-with:
 	@tools/test_with "$(ENV)" $(ARGS)
 
-host-suite: ready-test
-	$(PY) tools/host_suite.py $(ARGS)
+host-suite: $(if $(ENV),,ready-test)
+	PYTHONPATH="$$PWD" $(if $(ENV),"$(ENV)/bin/python",$(PY)) tools/host_suite.py \
+	  $(if $(SUITE),--suite "$(SUITE)") $(ARGS)
 
 bench: ready-test
 	@for file in benchmarks/bench_*.py; do \
