@@ -91,6 +91,8 @@ def _parsers() -> tuple[_Parser, _Parser]:
         description="Show a saved record as text, or write it as HTML.")
     report.add_argument("record", help="a record.json, or the directory of one")
     report.add_argument("--html", metavar="FILE", help="write an HTML file")
+    report.add_argument("--stacks", action="store_true",
+                        help="show the whole stack of each creation site")
 
     strip = commands.add_parser(
         "strip", allow_abbrev=False, help="take the comments out of a kernel",
@@ -141,7 +143,8 @@ def _prepared_run(run: _Parser, arguments: Sequence[str]) -> WatchedRun:
         raise UsageError(f"name a script to run (see '{run.prog} --help')")
     program = find_program(script, options.module, tuple(rest))
     watched = WatchedRun(
-        program, Outputs.of(options.kernels, options.report, program.stem),
+        program, Outputs.of(options.kernels, options.report, program.stem,
+                            stacks=options.stacks),
         Choices(annotate=options.annotate, stacks=options.stacks,
                 capture=options.capture, max_frames=options.max_frames,
                 absolute_paths=options.absolute_paths, quiet=options.quiet))
@@ -149,12 +152,12 @@ def _prepared_run(run: _Parser, arguments: Sequence[str]) -> WatchedRun:
     return watched
 
 
-def _report(path: str, html: str | None) -> int:
+def _report(path: str, html: str | None, stacks: bool) -> int:
     if os.path.isdir(path):
         path = os.path.join(path, "record.json")
     record = read_record(path)
     if html is None:
-        _print(render_text(record))
+        _print(render_text(record, stacks=stacks))
     else:
         try:
             with open(html, "w", encoding="utf-8", errors="backslashreplace") as file:
@@ -198,7 +201,7 @@ def _command(arguments: Sequence[str]) -> int | WatchedRun:
                          f"'run {arguments[0]}'?")
     options = parser.parse_args(arguments)
     if options.command == "report":
-        return _report(options.record, options.html)
+        return _report(options.record, options.html, options.stacks)
     if options.command == "strip":
         return _strip(options.file)
     parser.print_help(sys.stderr)

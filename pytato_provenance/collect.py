@@ -8,7 +8,6 @@ From the programs that were generated to a record.
 from __future__ import annotations
 
 import platform
-from collections import Counter
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +21,16 @@ from pytato_provenance.record import (
     StatementRecord,
     VariableRecord,
 )
+from pytato_provenance.sites import CreationSite
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pytato_provenance.lowering import Entry
+    from pytato_provenance.lowering.source import Origin, StatementText
     from pytato_provenance.path_names import PathNames
-    from pytato_provenance.sites import CreationSite, Frame
+    from pytato_provenance.sites import Frame
 
 
 _PACKAGES = ("pytato", "loopy", "arraycontext", "pyopencl", "pymbolic", "pytools",
@@ -118,10 +120,9 @@ def _name_of(t_unit: Any) -> str:
     return ", ".join(sorted(map(str, t_unit.entrypoints))) or "program"
 
 
-def _program(entry: Any, t_unit: Any, table: SiteTable, annotated: bool
+def _program(entry: Entry, t_unit: Any, table: SiteTable, annotated: bool
              ) -> ProgramRecord:
-    from pytato_provenance.lowering import contributors
-    from pytato_provenance.lowering.source import annotated_source
+    from pytato_provenance.lowering.source import Origin, annotated_source
 
     name = _name_of(t_unit)
     try:
@@ -129,29 +130,37 @@ def _program(entry: Any, t_unit: Any, table: SiteTable, annotated: bool
     except Exception as error:
         # Such as a user's transformation that cannot be scheduled: the user has seen
         # the error, or never ran the program.
-        return ProgramRecord(name, nodes=_nodes(entry, table), failure=(
-            "its text could not be generated: "
-            f"{type(error).__name__}: {error}".splitlines()[0]))
-    who = contributors(t_unit)
-    statements = tuple(
-        StatementRecord(insn_id, "", None, table.numbers(sites), insn_id in who.derived)
-        for insn_id, sites in who.statements.items())
-    variables = tuple(
-        VariableRecord(name, "input", table.numbers(sites))
-        for name, sites in who.arguments.items())
-    return ProgramRecord(name, None, source.text if annotated else source.plain,
-                         statements, variables, _nodes(entry, table))
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        return ProgramRecord(name, nodes=_nodes(entry, table),
+                             failure=f"its text could not be generated: {reason}")
+    nobody = Origin("", frozenset())
+    return ProgramRecord(
+        name, None, source.text if annotated else source.plain,
+        tuple(_statement(item, item.origin or nobody, table, annotated)
+              for item in source.statements),
+        tuple(VariableRecord(name, item.kind, table.numbers(_in_order(item.sites)))
+              for name, item in source.variables.items()),
+        _nodes(entry, table))
 
 
-def _nodes(entry: Any, table: SiteTable) -> tuple[NodesRecord, ...]:
-    counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
-    for (site, kind), number in getattr(entry, "census", {}).items():
-        counts[kind, table.numbers((site,))] += number
-    return tuple(NodesRecord(kind, number, sites)
-                 for (kind, sites), number in counts.items())
+def _statement(item: StatementText, origin: Origin, table: SiteTable, annotated: bool
+               ) -> StatementRecord:
+    first, last = item.lines if annotated else item.plain_lines
+    return StatementRecord(
+        item.insn_id, origin.variable, first, last,
+        table.numbers(_in_order(origin.sites)), origin.title, origin.by_loopy)
 
 
-def make_record(program: str, ended: str, entries: Iterable[Any], names: PathNames, *,
+def _in_order(sites: Iterable[CreationSite]) -> list[CreationSite]:
+    return sorted(sites, key=CreationSite.sort_key)
+
+
+def _nodes(entry: Entry, table: SiteTable) -> tuple[NodesRecord, ...]:
+    return tuple(NodesRecord(kind, number, table.numbers((site,)))
+                 for (site, kind), number in entry.census.items())
+
+
+def make_record(program: str, ended: str, entries: Iterable[Entry], names: PathNames, *,
                 annotated: bool = True, stacks: bool = False, root: str = "",
                 warnings: Iterable[str] = ()) -> Record:
     """

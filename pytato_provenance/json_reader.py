@@ -90,10 +90,11 @@ class Reader:
         value: bool = self._checked(bool)
         return value
 
-    def integer(self, least: int = 0) -> int:
+    def integer(self, least: int = 0, most: int | None = None) -> int:
         value: int = self._checked(int)
-        if value < least:
-            raise self._fail(f"an integer from {least}")
+        if value < least or (most is not None and value > most):
+            raise self._fail(f"an integer from {least}"
+                             + ("" if most is None else f" to {most}"))
         return value
 
     def optional_integer(self, least: int = 0) -> int | None:
@@ -101,10 +102,7 @@ class Reader:
 
     def index(self, length: int) -> int:
         """A position in a list of *length*."""
-        value = self.integer()
-        if value >= length:
-            raise self._fail(f"less than {length}")
-        return value
+        return self.integer(0, length - 1)
 
     def one_of(self, *choices: str) -> str:
         value = self.text()

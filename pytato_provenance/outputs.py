@@ -46,19 +46,26 @@ class Outputs:
 
         Gets text, HTML or the record, by its ending.
 
+    .. attribute:: stacks
+
+        Whether the report as text shows whole stacks.
+
     Paths are absolute: the program may change its directory.
     """
 
     kernels: str | None
     report_directory: str | None
     report_file: str | None
+    stacks: bool = False
 
     @staticmethod
-    def of(kernels: str | None, report: str | None, stem: str) -> Outputs:
+    def of(kernels: str | None, report: str | None, stem: str, *,
+           stacks: bool = False) -> Outputs:
         """
         :arg kernels: ``"stdout"``, a directory or *None*, as on the command line.
         :arg report: a file or a directory or *None*.
         :arg stem: what the default directory is named after.
+        :arg stacks: whether whole stacks are to be shown.
         :raises ~pytato_provenance.diagnostic.UsageError: if something could not be
             written there.
         """
@@ -70,7 +77,7 @@ class Outputs:
             report_directory, report_file = os.path.abspath(report), None
             if os.path.splitext(report)[1] and not os.path.isdir(report):
                 report_directory, report_file = None, os.path.abspath(report)
-        outputs = Outputs(directory, report_directory, report_file)
+        outputs = Outputs(directory, report_directory, report_file, stacks)
         outputs._check()
         return outputs
 
@@ -101,13 +108,16 @@ class Outputs:
             record = self._write_kernels(record, self.kernels)
         if self.report_directory is not None:
             os.makedirs(self.report_directory, exist_ok=True)
-            _write(os.path.join(self.report_directory, _REPORT), render_text(record))
+            _write(os.path.join(self.report_directory, _REPORT), self._text(record))
             _write(os.path.join(self.report_directory, _RECORD), record_to_json(record))
         if self.report_file is not None:
             os.makedirs(os.path.dirname(self.report_file), exist_ok=True)
-            render = _RENDERERS.get(os.path.splitext(self.report_file)[1], render_text)
+            render = _RENDERERS.get(os.path.splitext(self.report_file)[1], self._text)
             _write(self.report_file, render(record))
         return record
+
+    def _text(self, record: Record) -> str:
+        return render_text(record, stacks=self.stacks)
 
     def _write_kernels(self, record: Record, directory: str) -> Record:
         os.makedirs(directory, exist_ok=True)

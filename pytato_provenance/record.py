@@ -122,12 +122,17 @@ class StatementRecord:
         What it stores.
 
     .. attribute:: line
+    .. attribute:: end_line
 
-        Its first line in :attr:`ProgramRecord.text`, from 1, or *None*.
+        Its first and last line in :attr:`ProgramRecord.text`, from 1.
 
     .. attribute:: sites
 
         Indices into :attr:`Record.sites`: of all operations fused into it, in order.
+
+    .. attribute:: title
+
+        What is special about it, in a few words.
 
     .. attribute:: by_loopy
 
@@ -136,8 +141,10 @@ class StatementRecord:
 
     id: str
     variable: str
-    line: int | None
+    line: int
+    end_line: int
     sites: tuple[int, ...]
+    title: str = ""
     by_loopy: bool = False
 
 
@@ -366,12 +373,17 @@ def _read_program(item: Reader, number_of_sites: int) -> ProgramRecord:
     def sites(owner: Reader) -> tuple[int, ...]:
         return tuple(site.index(number_of_sites) for site in owner["sites"].items())
 
+    def statement(item: Reader) -> StatementRecord:
+        return StatementRecord(
+            item["id"].text(), item["variable"].text(), item["line"].integer(1),
+            item["end_line"].integer(1, number_of_lines), sites(item),
+            item["title"].text(), item["by_loopy"].truth())
+
+    text = item["text"].optional_text()
+    number_of_lines = 0 if text is None else text.count("\n") + 1
     return ProgramRecord(
-        item["name"].text(), item["file"].optional_text(), item["text"].optional_text(),
-        tuple(StatementRecord(statement["id"].text(), statement["variable"].text(),
-                              statement["line"].optional_integer(1), sites(statement),
-                              statement["by_loopy"].truth())
-              for statement in item["statements"].items()),
+        item["name"].text(), item["file"].optional_text(), text,
+        tuple(map(statement, item["statements"].items())),
         tuple(VariableRecord(
                 variable["name"].text(),
                 variable["kind"].one_of("input", "output", "temporary"),

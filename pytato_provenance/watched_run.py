@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 NAME = "pytato-provenance"
 """What messages begin with."""
 
+_INTERRUPTED = "interrupted"
+
 
 @dataclass(frozen=True)
 class Choices:
@@ -124,7 +126,7 @@ class WatchedRun:
             self._ended = f"exit status {_status(error)}"
             raise
         except BaseException as error:
-            self._ended = ("interrupted" if isinstance(error, KeyboardInterrupt)
+            self._ended = (_INTERRUPTED if isinstance(error, KeyboardInterrupt)
                            else f"exit status 1 after {type(error).__qualname__}")
             show_without_own_frames()
             raise
@@ -134,9 +136,9 @@ class WatchedRun:
 
     def _begin(self) -> None:
         """pytato has been imported."""
-        from pytato_provenance.instrument import enable
         choices = self._choices
         try:
+            from pytato_provenance.instrument import enable
             enable(capture=choices.capture, annotate="beside",
                    **choices.capture_options)
             from pytato_provenance.lowering import Ledger
@@ -183,6 +185,8 @@ class WatchedRun:
         except Exception as error:
             self._say(f"the results could not be written: {type(error).__name__}: "
                       f"{error}")
+        if self._ended == _INTERRUPTED:
+            _remember_interrupt()
 
     def _write(self) -> None:
         entries = [] if self._ledger is None else [*self._ledger.entries]
@@ -217,6 +221,13 @@ class WatchedRun:
             self._stderr.flush()
 
     # }}}
+
+
+def _remember_interrupt() -> None:
+    # An interpreter that was interrupted ends by the signal, unless code was compiled
+    # from a string since: it looks at how the latest such code ended.
+    with suppress(KeyboardInterrupt):
+        exec("raise KeyboardInterrupt")
 
 
 def _check_host() -> None:

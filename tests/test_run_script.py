@@ -133,7 +133,8 @@ def test_directory_and_zip_file(tmp_path: Path) -> None:
 
 def test_compiled_script(tmp_path: Path) -> None:
     write(tmp_path, SHOW.replace("inspect.getsource(function)", "0"))
-    python(tmp_path, "-c", "import py_compile; py_compile.compile('script.py', 's.pyc')")
+    python(tmp_path, "-c",
+           "import py_compile; py_compile.compile('script.py', 's.pyc')")
     assert_same(tmp_path, "s.pyc", "x")
 
 
@@ -163,7 +164,7 @@ RAISE = {
     "text": "sys.exit('a message')",
     "object": "sys.exit([1, 2])",
     "error": "1/0",
-    "in_function": "def f(x):\n    return g(x)\ndef g(x):\n    raise ValueError(x)\nf(1)",
+    "in_function": "def f(x):\n    return g(x)\ndef g(x):\n    raise OSError(x)\nf(1)",
     "cause": "try:\n    1/0\nexcept ZeroDivisionError as e:\n"
              "    raise OSError('b') from e",
     "context": "try:\n    1/0\nexcept ZeroDivisionError:\n    {}['x']",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
-    from pytato_provenance.record import Record, SiteRecord
+    from pytato_provenance.record import Record, SiteRecord, StatementRecord
 
 
 @dataclass
@@ -41,10 +41,18 @@ class LineFindings:
 
         How many nodes the line made, by type.
 
-    .. attribute:: statements
+    .. attribute:: stored
 
-        For each program (its position in the record) the variables that statements
-        store in whose comments the line is, in the order of the statements.
+        For each program, by its position in the record: what statements store that
+        evaluate something of the line, in the order of the statements.
+
+    .. attribute:: inputs
+
+        For each program: its inputs that the line made.
+
+    .. attribute:: sites
+
+        Each way in which the program came to the line.
     """
 
     line: int
@@ -53,7 +61,9 @@ class LineFindings:
     callers: Counter[str] = field(default_factory=Counter)
     regions: set[str] = field(default_factory=set)
     nodes: Counter[str] = field(default_factory=Counter)
-    statements: dict[int, dict[str, None]] = field(default_factory=dict)
+    stored: dict[int, dict[str, None]] = field(default_factory=dict)
+    inputs: dict[int, dict[str, None]] = field(default_factory=dict)
+    sites: list[SiteRecord] = field(default_factory=list)
 
 
 @dataclass
@@ -94,6 +104,7 @@ def _heading(site: SiteRecord) -> tuple[str, int, bool]:
 
 
 def _add_site(line: LineFindings, site: SiteRecord) -> None:
+    line.sites.append(site)
     frames = [frame for frame in site.frames if frame.is_user] or [*site.frames]
     if frames:
         line.functions[frames[0].function] = None
@@ -102,6 +113,10 @@ def _add_site(line: LineFindings, site: SiteRecord) -> None:
         line.callers[f"{frames[1].file}:{frames[1].line}"] += 1
     if site.region is not None:
         line.regions.add(site.region)
+
+
+def _is_auxiliary(statement: StatementRecord) -> bool:
+    return statement.by_loopy or statement.title.startswith("bound of")
 
 
 def files_of(record: Record) -> list[FileFindings]:
@@ -127,10 +142,16 @@ def files_of(record: Record) -> list[FileFindings]:
             # Merged nodes have several sites, perhaps of one line.
             for line in {id(line): line for line in map(line_of, nodes.sites)}.values():
                 line.nodes[nodes.type] += nodes.count
-        for statement in program.statements:
+        # What others serve comes first: those have all the sites.
+        for statement in sorted(program.statements, key=_is_auxiliary):
             for number in statement.sites:
-                stored = line_of(number).statements.setdefault(position, {})
-                stored[statement.variable or statement.id] = None
+                stored = line_of(number).stored.setdefault(position, {})
+                if not stored or not _is_auxiliary(statement):
+                    stored[statement.variable or statement.id] = None
+        for variable in program.variables:
+            for number in variable.sites if variable.kind == "input" else ():
+                inputs = line_of(number).inputs.setdefault(position, {})
+                inputs[variable.name] = None
 
     files: dict[tuple[str, bool], FileFindings] = {}
     for (name, number, is_user), line in lines.items():

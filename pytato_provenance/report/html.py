@@ -24,7 +24,7 @@ from pytato_provenance.report.visible import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytato_provenance.record import ProgramRecord, Record
+    from pytato_provenance.record import ProgramRecord, Record, StatementRecord
 
 
 _MOST_IN_A_HINT = 12
@@ -99,7 +99,7 @@ def _body(record: Record, title: str, files: list[FileFindings], links: _Links
     for number, file in enumerate(files):
         if remaining <= 0:
             break
-        yield _file(record, number, file, remaining)
+        yield _file(number, file, remaining)
         remaining -= len(file.lines)
     if record.root:
         yield element("p.detail", f"Names of files are relative to {record.root}.")
@@ -124,8 +124,8 @@ def _rows(record: Record, program: ProgramRecord, text: str, links: _Links
           ) -> Iterator[Markup]:
     hints: dict[int, tuple[str, str | None]] = {}
     for statement in program.statements:
-        if statement.line is not None:
-            hints[statement.line] = _hint(record, statement.sites, links)
+        hint = _hint(record, statement, links)
+        hints.update(dict.fromkeys(range(statement.line, statement.end_line + 1), hint))
     for number, line in enumerate(coloured_lines(text, "c"), 1):
         shown: Markup = element("code", line)
         if number in hints:
@@ -136,11 +136,11 @@ def _rows(record: Record, program: ProgramRecord, text: str, links: _Links
                       element("td.kernel", shown))
 
 
-def _hint(record: Record, sites: tuple[int, ...], links: _Links
+def _hint(record: Record, statement: StatementRecord, links: _Links
           ) -> tuple[str, str | None]:
     names: dict[str, None] = {}
     target = None
-    for number in sites:
+    for number in statement.sites:
         site = record.sites[number]
         names[str(site)] = None
         frame = site.user_frame or (site.frames[0] if site.frames else None)
@@ -148,14 +148,15 @@ def _hint(record: Record, sites: tuple[int, ...], links: _Links
             target = links.target(frame.file, frame.line)
     shown = [*names][:_MOST_IN_A_HINT]
     more = len(names) - len(shown)
-    return "; ".join(shown) + (f" and {more} more" if more else ""), target
+    hint = "; ".join(shown) + (f" and {more} more" if more else "")
+    return f"{statement.title} {hint}".strip(), target
 
 # }}}
 
 
 # {{{ source lines
 
-def _file(record: Record, number: int, file: FileFindings, most: int) -> Markup:
+def _file(number: int, file: FileFindings, most: int) -> Markup:
     made = counted(file.number_of_nodes, "array") if file.number_of_nodes else ""
     title = file.name if file.is_user or file.lines[0].line == 0 else (
         f"{file.name} (not the user's)")
@@ -169,7 +170,7 @@ def _file(record: Record, number: int, file: FileFindings, most: int) -> Markup:
         # A line that holds an unusual line end.
         texts = [joined([line.text.strip()]) for line in shown]
     parts.append(element("table", joined(
-        (_line(record, number, line, text)
+        (_line(number, line, text)
          for line, text in zip(shown, texts, strict=True)), "\n")))
     if len(file.lines) > len(shown):
         parts.append(element(
@@ -177,10 +178,10 @@ def _file(record: Record, number: int, file: FileFindings, most: int) -> Markup:
     return joined(parts)
 
 
-def _line(record: Record, file: int, line: LineFindings, text: Markup) -> Markup:
-    details = joined(element("p.detail", detail) for detail in details_of(record, line))
+def _line(file: int, line: LineFindings, text: Markup) -> Markup:
+    details = joined(element("p.detail", detail) for detail in details_of(line))
     programs = joined((element("a", f"program {position + 1}", href=f"#p{position}")
-                       for position in line.statements), ", ")
+                       for position in sorted({*line.stored, *line.inputs})), ", ")
     return element(
         "tr", element("td.line", str(line.line) if line.line else ""),
         element("td", element("code", text), details),

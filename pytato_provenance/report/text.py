@@ -21,17 +21,20 @@ if TYPE_CHECKING:
 _WIDTH = 88
 _MOST_VARIABLES = 8
 _MOST_CALLERS = 4
+_MOST_PROGRAMS = 10
+_MOST_STACKS = 5
 MOST_LINES = 5000
 """How many source lines a report shows at most."""
 
 
-def render_text(record: Record) -> str:
+def render_text(record: Record, *, stacks: bool = False) -> str:
     """
     :arg record: a :class:`~pytato_provenance.record.Record`.
+    :arg stacks: whether the stack of each call that made arrays is shown.
     :returns: what each line of the program made, in how many arrays, and in which
         statements of which programs they ended up.
     """
-    return "\n".join(_report(record)) + "\n"
+    return "\n".join(_report(record, stacks)) + "\n"
 
 
 def summary(record: Record, files: list[FileFindings]) -> str:
@@ -56,7 +59,7 @@ def versions(record: Record) -> str:
                       *packages])
 
 
-def _report(record: Record) -> Iterator[str]:
+def _report(record: Record, stacks: bool) -> Iterator[str]:
     files = files_of(record)
     yield f"{visible(record.program)}: {summary(record, files)}"
     yield f"{visible(record.ended)}; {visible(versions(record))}"
@@ -71,7 +74,7 @@ def _report(record: Record) -> Iterator[str]:
     remaining = MOST_LINES
     for file in files:
         yield ""
-        yield from _file(record, file, remaining)
+        yield from _file(file, remaining, stacks)
         remaining -= len(file.lines)
         if remaining <= 0:
             break
@@ -104,7 +107,7 @@ def _program(number: int, program: ProgramRecord) -> Iterator[str]:
         yield f"       {visible(program.failure)}"
 
 
-def _file(record: Record, file: FileFindings, most: int) -> Iterator[str]:
+def _file(file: FileFindings, most: int, stacks: bool) -> Iterator[str]:
     made = f", {counted(file.number_of_nodes, 'array')}" if file.number_of_nodes else ""
     if not file.lines[0].line:
         yield f"{_heading_without_line(file)}{made}"
@@ -116,7 +119,7 @@ def _file(record: Record, file: FileFindings, most: int) -> Iterator[str]:
         yield "       The file has changed since; its lines are not shown."
     yield ""
     for line in file.lines[:max(most, 0)]:
-        yield from _line(record, line)
+        yield from _line(line, stacks)
     if len(file.lines) > most:
         yield f"       {counted(len(file.lines) - most, 'more line')}: see the record"
 
@@ -127,15 +130,16 @@ def _heading_without_line(file: FileFindings) -> str:
     return visible(file.name[:1].upper() + file.name[1:])
 
 
-def _line(record: Record, line: LineFindings) -> Iterator[str]:
+def _line(line: LineFindings, stacks: bool) -> Iterator[str]:
     if line.line:
         text = line.text.strip() or "(source not available)"
         yield f"{line.line:5d}  {shortened(text, _WIDTH - 7)}"
-    for detail in details_of(record, line):
+    details = [*details_of(line), *(_stacks(line) if stacks else ())]
+    for detail in details:
         yield f"       {detail}"
 
 
-def details_of(record: Record, line: LineFindings) -> Iterator[str]:
+def details_of(line: LineFindings) -> Iterator[str]:
     """
     :returns: what is to be said of a line, in a few short lines.
     """
@@ -153,9 +157,27 @@ def details_of(record: Record, line: LineFindings) -> Iterator[str]:
     made = [f"{number:,} {visible(kind)}" for kind, number in line.nodes.most_common()]
     if made:
         yield f"made {some_of(made, _MOST_VARIABLES)}"
-    for position, variables in line.statements.items():
-        name = visible(record.programs[position].name)
-        shown = some_of([*map(visible, variables)], _MOST_VARIABLES)
-        yield f"goes into program {position + 1}, {name}: {shown}"
-    if line.nodes and not line.statements:
-        yield "goes into no statement by itself"
+    yield from _programs("input of", line.inputs)
+    yield from _programs("evaluated in", line.stored)
+    if line.nodes and not line.stored and not line.inputs:
+        yield "not in any statement"
+
+
+def _programs(verb: str, names: dict[int, dict[str, None]]) -> Iterator[str]:
+    """Programs of which the same is to be said together."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for position, variables in names.items():
+        alike.setdefault((*variables,), []).append(str(position + 1))
+    for variables, positions in alike.items():
+        programs = "program" if len(positions) == 1 else "programs"
+        yield (f"{verb} {programs} {some_of(positions, _MOST_PROGRAMS)}: "
+               f"{some_of([*map(visible, variables)], _MOST_VARIABLES)}")
+
+
+def _stacks(line: LineFindings) -> Iterator[str]:
+    for site in line.sites[:_MOST_STACKS]:
+        yield "stack:"
+        for frame in site.frames:
+            yield f"  {visible(str(frame))}"
+    if len(line.sites) > _MOST_STACKS:
+        yield f"and {counted(len(line.sites) - _MOST_STACKS, 'more stack')}"
