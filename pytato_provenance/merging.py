@@ -199,7 +199,11 @@ def spread_sites(root: Node, nodes: Iterable[Node] | None = None) -> Node:
                 changes[name] = new
         site = merged.get(id(node))
         if changes:
-            new_node = shallow_copy(node, **changes)
+            new_node = (
+                # The one that the host's mappers get when they ask the new call.
+                changes["_container"][node.name]
+                if getattr(node, "_mapper_method", "") == "map_named_call_result"
+                else shallow_copy(node, **changes))
             replaced[id(node)] = (new_node if site is None
                                   else with_site(new_node, site))
         elif site is not None and site_of(node) is not site:
