@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from call_shapes import Shapes
 
-from pytato_provenance.capture.paths import PurePathTable, compiled_path_table
+from pytato_provenance.capture.paths import (
+    PurePathTable,
+    compiled_path_table,
+    fastest_lookup,
+)
 
 
 if TYPE_CHECKING:
@@ -68,6 +72,36 @@ def test_random_call_shapes(table: PathTable[Any], max_frames: int) -> None:
         Shapes(seed, leaf).call(seed % 7)
     assert len(table) == len(values) > 20
     assert count > len(values)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("max_frames", [1, 4])
+def test_what_is_written_out_is_the_same(max_frames: int) -> None:
+    table: PurePathTable[object] = PurePathTable()
+    fast = fastest_lookup(table, max_frames)
+    assert fast != table.lookup
+    found = 0
+
+    def leaf() -> None:
+        nonlocal found
+        value = table.lookup(1, max_frames)
+        assert fast(1, max_frames) is value
+        if value is None:
+            table.add(2, max_frames, object())  # above the marked one
+        else:
+            found += 1
+
+    table.mark(Shapes.call.__code__)
+    for seed in range(60):
+        Shapes(seed, leaf).call(seed % 7)
+    assert found > 0
+    # Not as many frames as that, or only marked ones.
+    for frame, _ in traceback.walk_stack(sys._getframe()):
+        table.mark(frame.f_code)
+    assert fast(0, max_frames) is table.lookup(0, max_frames) is None
+    thread = threading.Thread(target=leaf)
+    thread.start()
+    thread.join()
 
 
 def test_caller_itself_is_the_first_frame(table: PathTable[str]) -> None:

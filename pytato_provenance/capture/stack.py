@@ -14,7 +14,7 @@ from pytato_provenance.call_tree import (
     intern_stack,
     no_longer_clear,
 )
-from pytato_provenance.capture.paths import make_path_table
+from pytato_provenance.capture.paths import fastest_lookup, make_path_table
 from pytato_provenance.diagnostic import UsageError
 from pytato_provenance.frames import is_user_frame
 
@@ -48,7 +48,7 @@ class StackStrategy:
         self.max_frames = max_frames
         self.limit = max_frames or 0
         self.table: PathTable[CreationSite] = make_path_table(compiled)
-        self.lookup = self.table.lookup
+        self.lookup = fastest_lookup(self.table, self.limit)
 
     def start(self) -> None:
         """Nothing to install in Python or the host."""

@@ -1,0 +1,22 @@
+"""
+Rows: whole programs.
+
+.. autofunction:: measures
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.harness import Row
+
+
+def measures(quick: bool) -> dict[str, Callable[[], list[Row]]]:
+    """
+    :returns: by group, what measures its rows.
+    """
+    return {}
