@@ -203,8 +203,10 @@ class region:  # noqa: N801
                  exc: BaseException | None, tb: TracebackType | None) -> None:
         innermost = _get_innermost()
         if innermost is not None and innermost.owner is self and not _in_generators:
-            _set_innermost(innermost.outer)
-            return
+            outer = innermost.outer
+            if outer is None or outer.owner is not None:
+                _set_innermost(outer)
+                return
         frame = sys._getframe(1)
         if frame.f_code.co_flags & _GENERATOR or frame.f_globals is _CONTEXTLIB:
             block = _generator_of_block(frame)
