@@ -65,8 +65,7 @@ host-suite: $(if $(ENV),,ready-test)
 	  $(if $(SUITE),--suite "$(SUITE)") $(ARGS)
 
 bench: ready-test
-	@for file in benchmarks/bench_*.py; do \
-	  echo "== $$file"; $(PY) "$$file" $(ARGS) || exit 1; done
+	$(PY) -m benchmarks $(ARGS)
 
 fuzz: ready-test
 	$(PY) -m pytest -m fuzz --hypothesis-profile=fuzz $(ARGS)
