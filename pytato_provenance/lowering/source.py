@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopy import CallableKernel, LoopKernel, TranslationUnit
 
+from pytato_provenance.compilation.stages import paused
 from pytato_provenance.diagnostic import UsageError
 from pytato_provenance.lowering.comments import (
     FileNames,
@@ -145,7 +146,8 @@ def scheduled(t_unit: TranslationUnit) -> TranslationUnit:
                 return execution.typed_and_scheduled_cache[executor, t_unit, None]
             except KeyError:
                 pass
-    return linearize(loopy.preprocess_program(t_unit))
+    with paused():
+        return linearize(loopy.preprocess_program(t_unit))
 
 # }}}
 
