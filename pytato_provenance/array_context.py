@@ -58,36 +58,27 @@ def _library() -> Any:
 _EAGER = ("PyOpenCLArrayContext", "NumpyArrayContext", "EagerJAXArrayContext")
 
 
-def _check_class(cls: Any, what: str) -> None:
+def _check_context(actx: Any) -> None:
+    if isinstance(actx, type):
+        raise UsageError("an array context is needed, not a class; "
+                         "provenance_array_context() takes classes")
+    if not isinstance(actx, _library().ArrayContext):
+        raise UsageError(f"an array context is needed, not '{type(actx).__name__}'")
+
+
+def _check_lazy(cls: type, types: tuple[type, ...] = ()) -> None:
+    """
+    :arg types: of arrays, where a context says which it handles.
+    """
     library = _library()
-    if not isinstance(cls, type) or not issubclass(cls, library.ArrayContext):
-        raise UsageError(f"{what} is not an array context"
-                         + (" but a class; see provenance_array_context()"
-                            if isinstance(cls, type) and cls is type else ""))
     eager = tuple(found for name in _EAGER
                   if (found := getattr(library, name, None)) is not None)
-    if issubclass(cls, eager):
-        _refuse_eager(cls)
-
-
-def _refuse_eager(cls: type) -> None:
-    raise UsageError(
-        f"'{cls.__name__}' computes at once: there is nothing to record and no kernel of "
-        "its own to annotate. Use a context that builds pytato expressions, such as "
-        "PytatoPyOpenCLArrayContext")
-
-
-def _check_instance(actx: Any) -> None:
-    _check_class(type(actx), f"{_shown(actx)}")
-    types = getattr(actx, "array_types", ())
-    if types and not any(issubclass(cls, host().array) for cls in types):
-        _refuse_eager(type(actx))
-
-
-def _shown(actx: Any) -> str:
-    if isinstance(actx, type):
-        return f"the class '{actx.__name__}'"
-    return f"'{type(actx).__name__}'"
+    if issubclass(cls, eager) or (
+            types and not any(issubclass(item, host().array) for item in types)):
+        raise UsageError(
+            f"'{cls.__name__}' computes at once: there is nothing to record, and no "
+            "kernel to annotate. Use a context that builds pytato expressions, such as "
+            "PytatoPyOpenCLArrayContext")
 
 
 def _register_implementation(cls: type) -> None:
@@ -195,7 +186,8 @@ def wrap_array_context(actx: ContextT, *, annotate: bool | str = True,
     :func:`unwrap_array_context` and :func:`disable` take it back.
     """
     global _switched_on
-    _check_instance(actx)
+    _check_context(actx)
+    _check_lazy(type(actx), getattr(actx, "array_types", ()))
     with _lock:
         cls = type(actx)
         wrapped = not _is_recording(cls)
@@ -227,7 +219,7 @@ def unwrap_array_context(actx: ContextT) -> ContextT:
     :returns: *actx*.
     :raises ~pytato_provenance.diagnostic.UsageError: if *actx* is not an array context.
     """
-    _check_class(type(actx), f"{_shown(actx)}")
+    _check_context(actx)
     with _lock:
         base = _wrapped.get(type(actx))
         if base is not None:
@@ -289,17 +281,19 @@ def provenance_array_context(cls: type[ContextT], *, annotate: bool | str = True
     :arg cls: a class of array contexts that build pytato expressions.
     :arg annotate: as for :func:`enable`.
     :arg options: further options of :func:`enable`.
-    :returns: a subclass of *cls* of the same name; each time the same one. Its instances
-        are of this class for good; after :func:`disable` they do what those of *cls*
-        do.
+    :returns: a subclass of *cls* of the same name; each time the same one. Its
+        instances are of this class for good; after :func:`disable` they do what those
+        of *cls* do.
     :raises ~pytato_provenance.diagnostic.UsageError: if *cls* is not a class of array
         contexts, or of ones that compute at once. Nothing is changed then.
     :raises ~pytato_provenance.diagnostic.HostMissingError: without arraycontext.
     """
     if not isinstance(cls, type):
-        raise UsageError(f"{_shown(cls)} is not a class; wrap_array_context() takes a "
-                         "context")
-    _check_class(cls, _shown(cls))
+        raise UsageError("a class of array contexts is needed, not "
+                         f"'{type(cls).__name__}'; wrap_array_context() takes contexts")
+    if not issubclass(cls, _library().ArrayContext):
+        raise UsageError(f"'{cls.__name__}' is not a class of array contexts")
+    _check_lazy(cls)
     made = cls if _is_recording(cls) else _subclass_of(cls)
     _switch_on(annotate, options)
     return made

@@ -16,8 +16,12 @@ from pytato_provenance.auditing import pass_name_of
 from pytato_provenance.frozen_programs import SharedPrograms
 from pytato_provenance.regions import region
 from pytato_provenance.scope import current_scope
-from pytato_provenance.tags import _CONTAINER_SITE as _SITE
-from pytato_provenance.tags import replace_site, set_site, site_of
+from pytato_provenance.tags import (
+    _CONTAINER_SITE as _SITE,
+    replace_site,
+    set_site,
+    site_of,
+)
 from pytato_provenance.transform import through
 
 
