@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         wrap_array_context as wrap_array_context,
     )
     from pytato_provenance.auditing import audit as audit
+    from pytato_provenance.call_frames import Frame as Frame
     from pytato_provenance.compilation.log import compile_log as compile_log
     from pytato_provenance.compilation.precompile import precompile as precompile
     from pytato_provenance.explanation import explain as explain
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
         register_library_set as register_library_set,
     )
     from pytato_provenance.regions import region as region
-    from pytato_provenance.sites import CreationSite as CreationSite, Frame as Frame
+    from pytato_provenance.sites import CreationSite as CreationSite
     from pytato_provenance.tags import CreatedAt as CreatedAt, created_at as created_at
     from pytato_provenance.transform import (
         PreserveCreatedAtMixin as PreserveCreatedAtMixin,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 _HOME = {
     "CreatedAt": "tags",
     "CreationSite": "sites",
-    "Frame": "sites",
+    "Frame": "call_frames",
     "PreserveCreatedAtMixin": "transform",
     "ProvenanceCopyMapper": "transform",
     "audit": "auditing",

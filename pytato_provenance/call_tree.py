@@ -18,15 +18,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from pytato_provenance.call_frames import Frame, Position, position, resolve_frame
 from pytato_provenance.frames import call_when_registry_changes, is_host_code
-from pytato_provenance.sites import (
-    UNKNOWN,
-    CreationSite,
-    Frame,
-    Position,
-    position,
-    resolve_frame,
-)
+from pytato_provenance.sites import UNKNOWN, CreationSite
 from pytato_provenance.source import source_file
 
 
@@ -45,7 +39,8 @@ _SWEEP_AFTER = 1024
 class CodeRecord:
     """What is remembered of one code object, shared by all calls in it."""
 
-    __slots__ = ("_canonical", "code", "frames", "is_host", "module", "source")
+    __slots__ = ("_by_position", "_canonical", "code", "frames", "is_host", "module",
+                 "source")
 
     def __init__(self, frame: FrameType) -> None:
         code = frame.f_code
@@ -53,14 +48,20 @@ class CodeRecord:
         self.code = code
         self.module = module if isinstance(module, str) else None
         self.is_host = is_host_code(code.co_filename, self.module)
-        self.source = source_file(code.co_filename, frame.f_globals)
+        self.source = source_file(code.co_filename, frame.f_globals, code)
         self.frames: dict[int, Frame] = {}
-        self._canonical: dict[Position, int] = {}
+        self._canonical: dict[int, int] = {}
+        self._by_position: dict[Position, int] = {}
 
     def canonical(self, lasti: int) -> int:
         if _LASTI_IS_STABLE:
             return lasti
-        return self._canonical.setdefault(position(self.code, lasti), lasti)
+        found = self._canonical.get(lasti)
+        if found is None:
+            # Looking up a position costs tens of microseconds.
+            found = self._canonical[lasti] = self._by_position.setdefault(
+                position(self.code, lasti), lasti)
+        return found
 
     def frame(self, lasti: int) -> Frame:
         frame = self.frames.get(lasti)

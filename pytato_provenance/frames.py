@@ -14,6 +14,7 @@ user's package of similar name, or in a folder of that name, stays the user's.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import sys
@@ -48,7 +49,10 @@ Location = tuple[str, bool]
 
 
 def _normalized(path: str) -> str:
-    return os.path.normcase(os.path.realpath(path))
+    # Names of code objects may be anything: NUL, halves of surrogate pairs.
+    with contextlib.suppress(OSError, ValueError):
+        path = os.path.realpath(path)
+    return os.path.normcase(path)
 
 
 @cache

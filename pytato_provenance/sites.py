@@ -2,7 +2,6 @@
 Where an array was created.
 
 .. autoclass:: CreationSite
-.. autoclass:: Frame
 .. autofunction:: merge_sites
 .. autofunction:: synthetic_site
 .. autodata:: UNKNOWN
@@ -16,175 +15,35 @@ when somebody reads it.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from pytato_provenance.frames import is_host_code, is_user_code, registry_version
-from pytato_provenance.source import SourceFile, source_file
+from pytato_provenance.call_frames import Frame
+from pytato_provenance.frames import is_host_code, is_user_code
+from pytato_provenance.source import source_file
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from types import CodeType
 
     from pytato_provenance.call_tree import CallNode
 
-PlainFrame = tuple[str, int, "int | None", "int | None", "int | None", str,
-                   "str | None", str]
-
-
-# {{{ frame
-
-class Frame:
-    """One call in the stack that led to an array.
-
-    .. attribute:: filename
-    .. attribute:: lineno
-
-        From 1; 0 never occurs: code without line numbers has its first line.
-
-    .. attribute:: end_lineno
-    .. attribute:: qualname
-
-        The qualified name of the function (before Python 3.11, its plain name).
-
-    .. attribute:: module
-
-        The ``__name__`` of the module, or *None*.
-
-    .. autoattribute:: colno
-    .. autoattribute:: end_colno
-    .. autoattribute:: line
-    .. autoattribute:: source_state
-    .. autoattribute:: is_user
-    """
-
-    __slots__ = ("_columns", "_source", "_user", "end_lineno", "filename", "lineno",
-                 "module", "qualname")
-
-    _columns: tuple[int | None, int | None]
-    _source: SourceFile | str
-
-    def __init__(self, filename: str, lineno: int, end_lineno: int | None,
-                 columns: tuple[int | None, int | None], qualname: str,
-                 module: str | None, source: SourceFile | str) -> None:
-        self.filename = filename
-        self.lineno = lineno
-        self.end_lineno = end_lineno
-        self.qualname = qualname
-        self.module = module
-        self._columns = columns
-        self._source = source
-        self._user = (-1, False)
-
-    @property
-    def line(self) -> str:
-        """The source line as it was when the code ran, ``""`` where unknown."""
-        source = self._source
-        return source if isinstance(source, str) else source.line(self.lineno)
-
-    @property
-    def source_state(self) -> str:
-        """``"read"``, or ``"changed"`` (the file has changed since), ``"missing"``."""
-        source = self._source
-        if isinstance(source, str):
-            return "read" if source else "missing"
-        return source.state
-
-    @property
-    def colno(self) -> int | None:
-        """The first column of the call, from 0, in characters of :attr:`line`; *None*
-        before Python 3.11 and under ``-X no_debug_ranges``."""
-        return self._characters(self._columns[0], self.line)
-
-    @property
-    def end_colno(self) -> int | None:
-        """The column after the last one of the call, on line :attr:`end_lineno`."""
-        if self.end_lineno in (None, self.lineno) or isinstance(self._source, str):
-            text = self.line
-        else:
-            text = self._source.line(self.end_lineno or self.lineno)
-        return self._characters(self._columns[1], text)
-
-    @staticmethod
-    def _characters(offset: int | None, text: str) -> int | None:
-        # The compiler counts bytes of UTF-8.
-        if offset is None or text.isascii():
-            return offset
-        return len(text.encode(errors="surrogatepass")[:offset].decode(errors="ignore"))
-
-    @property
-    def is_user(self) -> bool:
-        """Whether the frame is the user's (see :mod:`pytato_provenance.frames`)."""
-        version, answer = self._user
-        if version != registry_version():
-            version = registry_version()
-            answer = is_user_code(self.filename, self.module)
-            self._user = (version, answer)
-        return answer
-
-    def plain(self) -> PlainFrame:
-        """The frame as plain data, the source line included."""
-        return (self.filename, self.lineno, self.end_lineno, *self._columns,
-                self.qualname, self.module, self.line)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _plain_frame, (self.plain(),)
-
-    def __str__(self) -> str:
-        return f"{os.path.basename(self.filename)}:{self.lineno} in {self.qualname}"
-
-    def __repr__(self) -> str:
-        return f"<Frame {self}>"
-
-
-def _plain_frame(plain: PlainFrame) -> Frame:
-    (filename, lineno, end_lineno, colno, end_colno, qualname, module, line) = plain
-    return Frame(filename, lineno, end_lineno, (colno, end_colno), qualname, module,
-                 line)
-
-
-def resolve_frame(code: CodeType, lasti: int, module: str | None,
-                  source: SourceFile) -> Frame:
-    """
-    :arg lasti: the offset of the instruction that made the call.
-    :returns: the frame of a call in *code*.
-    """
-    lineno, end_lineno, *columns = position(code, lasti)
-    if lineno is None:
-        lineno = code.co_firstlineno or 1
-    return Frame(code.co_filename, lineno, end_lineno, (columns[0], columns[1]),
-                 getattr(code, "co_qualname", code.co_name), module, source)
-
-
-Position = tuple["int | None", "int | None", "int | None", "int | None"]
-
-
-def position(code: CodeType, lasti: int) -> Position:
-    """
-    :returns: first line, last line, first and last column (byte offsets) of the
-        instruction at *lasti*.
-    """
-    if sys.version_info >= (3, 11):
-        from itertools import islice
-        return next(islice(code.co_positions(), max(lasti, 0) // 2, None),
-                    (None, None, None, None))
-    # Before its first instruction, as a trace function sees it, a call is on the line
-    # of the definition.
-    lineno = code.co_firstlineno if lasti < 0 else None
-    for start, end, line in code.co_lines():
-        if start <= lasti < end:
-            lineno = line
-    return lineno, lineno, None, None
-
-# }}}
-
-
 # {{{ site
 
 _lock = threading.RLock()
+
+
+def _after_fork() -> None:
+    global _lock
+    # The thread that held it does not exist in the child.
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
 _by_content: weakref.WeakValueDictionary[Any, CreationSite] = (
     weakref.WeakValueDictionary())
 
@@ -282,7 +141,8 @@ class CreationSite:
                 self.kind == "unknown",
                 tuple((f.filename, f.lineno, -1 if f._columns[0] is None
                        else f._columns[0], f.qualname) for fs in frames for f in fs),
-                self.region or "", self.pass_name or "")
+                self.region or "", self.pass_name or "",
+                frame.line if frame is not None and frame.is_in_memory else "")
         return self._sort_key
 
     # }}}
@@ -294,17 +154,22 @@ class CreationSite:
         return self._path.site(region)
 
     def _content(self) -> tuple[Any, ...]:
-        return (self.kind, tuple(frame.plain()[:7] for frame in self.frames),
-                self.region, self.pass_name)
+        # Without the text of files, which their names and lines stand for.
+        return (self.kind, tuple(
+            (*frame.plain_position(), frame.line if frame.is_in_memory else "")
+            for frame in self.frames), self.region, self.pass_name)
+
+    def _canonical(self) -> CreationSite:
+        """The one site of this content: code that is compiled once more, such as a
+        notebook's cell, has new code objects and so a site of its own."""
+        return _interned(self._content(), lambda: self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.kind == "unknown":
             return _unknown, ()
         if self._members is not None:
             return merge_sites, (self.all_sites,)
-        with _lock:
-            # What comes back into this process is to be the very same object.
-            _by_content.setdefault(self._content(), self)
+        self._canonical()
         return _from_plain, (self.kind, self.frames, self.region, self.pass_name)
 
     def __copy__(self) -> CreationSite:
@@ -403,7 +268,13 @@ def merge_sites(sites: Iterable[CreationSite | None]) -> CreationSite:
         members = {site for site in members if site.kind == "known"}
     if len(members) < 2:
         return next(iter(members), UNKNOWN)
-    union = frozenset(members)
+    return _interned(frozenset(members), lambda: _merged(members))
+
+
+def _merged(sites: set[CreationSite]) -> CreationSite:
+    union = frozenset(site._canonical() for site in sites)
+    if len(union) == 1:
+        return next(iter(union))
     return _interned(union, lambda: CreationSite(kind="merged", members=union,
                                                  region=_only_region(union)))
 

@@ -15,19 +15,59 @@ from __future__ import annotations
 import linecache
 import os
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any
+import time
+import tokenize
+from typing import TYPE_CHECKING, Any
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import CodeType
 
 
 _Stamp = tuple[int, int]
+_Signature = tuple[str, int, bytes]
+
+_STARTED = time.time_ns()
+
+# Names that pieces of code share which have nothing to do with each other.
+_SHARED_NAMES = frozenset({"<string>", "<stdin>", "<console>"})
 
 
-def _stamp(filename: str) -> _Stamp | None:
+def _stamp(path: str) -> _Stamp | None:
     try:
-        status = os.stat(filename)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
     return status.st_size, status.st_mtime_ns
+
+
+def _absolute(filename: str) -> str:
+    try:
+        return os.path.abspath(filename)
+    except OSError:  # the working directory is gone
+        return filename
+
+
+def _signature(code: CodeType) -> _Signature:
+    return code.co_name, code.co_firstlineno, code.co_code
+
+
+def _all_signatures(code: CodeType) -> Iterator[_Signature]:
+    yield _signature(code)
+    for constant in code.co_consts:
+        if isinstance(constant, type(code)):
+            yield from _all_signatures(constant)
+
+
+def _compiles_to(lines: Sequence[str], filename: str,
+                 signatures: Sequence[_Signature]) -> bool:
+    """Whether *lines* are the text of all code of these *signatures*."""
+    try:
+        code = compile("".join(lines), filename, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return {*signatures} <= {*_all_signatures(code)}
 
 
 class SourceFile:
@@ -36,15 +76,21 @@ class SourceFile:
     .. attribute:: filename
     .. autoattribute:: state
     .. automethod:: line
+    .. automethod:: ran
     """
 
-    __slots__ = ("_lines", "_stamp", "_state", "filename")
+    __slots__ = ("_lines", "_path", "_signatures", "_stamp", "_state", "filename")
 
     def __init__(self, filename: str, module_globals: Mapping[str, Any] | None) -> None:
         self.filename = filename
         self._lines: Sequence[str] | None = None
         self._state = "unread"
-        self._stamp = None if filename.startswith("<") else _stamp(filename)
+        # Filled for what was written after this program began: the text may not be
+        # what ran.
+        self._signatures: list[_Signature] = []
+        # The working directory may be another one when the text is read.
+        self._path = filename if filename.startswith("<") else _absolute(filename)
+        self._stamp = None if filename.startswith("<") else _stamp(self._path)
         if self._stamp is None:
             entry = linecache.cache.get(filename)
             if entry is not None and len(entry) == 4:
@@ -52,6 +98,25 @@ class SourceFile:
             elif module_globals is not None:
                 # Zip archives and other loaders: the globals lead to the loader.
                 linecache.lazycache(filename, dict(module_globals))
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the text is not a file's."""
+        return self._stamp is None
+
+    def ran(self, code: CodeType) -> None:
+        """Note that *code* is of this file, where it is not certain that its text is
+        what the file holds."""
+        if self._stamp is None:
+            if self.filename in _SHARED_NAMES and self._lines is not None and (
+                    not _compiles_to(self._lines, self.filename, [_signature(code)])):
+                self._lines, self._state = (), "missing"
+        elif self._stamp[1] > _STARTED:
+            signature = _signature(code)
+            self._signatures.append(signature)
+            if self._state == "read" and not _compiles_to(
+                    self._lines or (), self.filename, [signature]):
+                self._lines, self._state = (), "changed"
 
     @property
     def state(self) -> str:
@@ -65,28 +130,33 @@ class SourceFile:
             return
         if self._lines is not None:
             self._state = "read"
-        elif self._stamp is None:
-            self._lines = linecache.getlines(self.filename)
-            self._state = "read" if self._lines else "missing"
-        else:
+        elif self._stamp is not None:
             self._lines, self._state = self._read_unchanged()
+        else:
+            self._lines, self._state = self._read_from_memory()
+
+    def _read_from_memory(self) -> tuple[Sequence[str], str]:
+        if not self.filename.startswith("<"):
+            if _stamp(self._path) is not None:
+                return (), "changed"
+            if self.filename not in linecache.cache:
+                # linecache would look for a file of that name all over sys.path.
+                return (), "missing"
+        lines = linecache.getlines(self.filename)
+        return lines, "read" if lines else "missing"
 
     def _read_unchanged(self) -> tuple[Sequence[str], str]:
-        entry = linecache.cache.get(self.filename)
-        if entry is not None and len(entry) == 4:
-            size, mtime, lines, _ = entry
-            if (size, mtime) == (self._stamp[0], self._stamp[1] / 1e9):  # type: ignore[index]
-                return lines, "read"
-        if _stamp(self.filename) != self._stamp:
+        if _stamp(self._path) != self._stamp:
             return (), "changed"
-        import tokenize
         try:
-            with tokenize.open(self.filename) as file:
+            with tokenize.open(self._path) as file:
                 lines = file.readlines()
         except (OSError, SyntaxError, UnicodeDecodeError):
             return (), "missing"
         # A writer between the two looks would have left another stamp.
-        if _stamp(self.filename) != self._stamp:
+        if _stamp(self._path) != self._stamp or (
+                self._signatures
+                and not _compiles_to(lines, self.filename, self._signatures)):
             return (), "changed"
         return lines, "read"
 
@@ -107,21 +177,37 @@ _files: dict[str, SourceFile] = {}
 _lock = threading.Lock()
 
 
-def source_file(
-        filename: str, module_globals: Mapping[str, Any] | None = None) -> SourceFile:
+def _after_fork() -> None:
+    global _lock
+    # The thread that held it does not exist in the child.
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def source_file(filename: str, module_globals: Mapping[str, Any] | None = None,
+                code: CodeType | None = None) -> SourceFile:
     """
     :arg filename: the file name of a code object.
     :arg module_globals: the globals of the code, which lead to its loader.
+    :arg code: the code object, if one is at hand.
     :returns: the one :class:`SourceFile` of a file; a new one each time for a name
         like ``<stdin>``, which different texts share.
     """
     if filename.startswith("<") or _is_in_memory(filename):
-        return SourceFile(filename, module_globals)
-    try:
-        return _files[filename]
-    except KeyError:
-        with _lock:
-            return _files.setdefault(filename, SourceFile(filename, module_globals))
+        source = SourceFile(filename, module_globals)
+    else:
+        found = _files.get(filename)
+        if found is None:
+            with _lock:
+                found = _files.setdefault(
+                    filename, SourceFile(filename, module_globals))
+        source = found
+    if code is not None:
+        source.ran(code)
+    return source
 
 
 def _is_in_memory(filename: str) -> bool:

@@ -15,6 +15,7 @@ other.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -24,13 +25,15 @@ from pytools.tag import Tag, UniqueTag
 from pytato_provenance._host import Node, host
 from pytato_provenance.diagnostic import NotAnArrayError
 from pytato_provenance.history import NO_HISTORY, History
-from pytato_provenance.sites import CreationSite, Frame, foreign_site
+from pytato_provenance.sites import CreationSite, foreign_site
 from pytato_provenance.tooltips import tooltip
 
 
 if TYPE_CHECKING:
     import traceback
     from collections.abc import Iterable
+
+    from pytato_provenance.call_frames import Frame
 
 
 # {{{ the tag
@@ -260,7 +263,8 @@ def history_of(node: Node) -> History:
     return getattr(getattr(node, "tags", None), "history", NO_HISTORY)
 
 
-def replace_site(node: Node, site: CreationSite, history: History | None = None) -> None:
+def replace_site(node: Node, site: CreationSite, history: History | None = None
+                 ) -> None:
     """Set the site of a node that nobody else has seen, whatever it had.
 
     :arg history: replaces the history of the node if given.
@@ -273,11 +277,9 @@ def replace_site(node: Node, site: CreationSite, history: History | None = None)
         tags: frozenset[Tag] = site_tags(site)
         if history:
             tags = frozenset({_tag_with_history(site, history)})
-        try:
+        # A node may have, by construction, the tags of another.
+        with contextlib.suppress(AttributeError):
             object.__setattr__(node, "non_equality_tags", tags | kept if kept else tags)
-        except AttributeError:
-            # A node whose tags are, by construction, those of another.
-            pass
     else:
         node.tags = SitedTags(node.tags, site, history)
 
