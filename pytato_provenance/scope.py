@@ -197,7 +197,10 @@ def tags_for_new_array(skip: int = 0) -> frozenset[Tag] | None:
         tags = site.tag_set
         return site_tags(site) if tags is None else tags
     except Exception as error:
-        return _failed(error)
+        try:
+            return _failed(error)
+        except RecursionError:
+            return UNKNOWN.tag_set  # type: ignore[no-any-return]
 
 
 def _failed(error: Exception) -> frozenset[Tag]:
