@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from pytato_provenance.diagnostic import UsageError
 from pytato_provenance.frames import register_library
 
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 LIBRARY_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     # All but the command line and the metadata tags: it has no equations.
@@ -100,8 +103,8 @@ def register_library_set(name: str) -> tuple[str, ...]:
         if path is not None:
             found[module] = path
     if not found:
-        raise UsageError(f"'{name}' is not installed here: there is nothing to register "
-                         f"of the library set '{name}'")
+        raise UsageError(f"'{name}' is not installed here, or has none of the modules "
+                         "of its library set")
     for path in found.values():
         register_library(path)
     return tuple(found)

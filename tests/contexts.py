@@ -79,7 +79,8 @@ def jax(queue: Any) -> Any:
     return arraycontext.PytatoJAXArrayContext()
 
 
-CONTEXTS: dict[str, Callable[[Any], Any]] = {"plain": plain, "transforming": transforming}
+CONTEXTS: dict[str, Callable[[Any], Any]] = {
+    "plain": plain, "transforming": transforming}
 if hasattr(arraycontext, "PytatoJAXArrayContext"):
     CONTEXTS["jax"] = jax
 

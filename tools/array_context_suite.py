@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from typing import Any
 
 import pyopencl.characterize
 import pytest
@@ -32,7 +33,7 @@ class Wrapping:
         self.wrapped = 0
 
     def pytest_configure(self) -> None:
-        pyopencl.characterize.has_coarse_grain_buffer_svm = lambda device: False  # noqa: ARG005
+        pyopencl.characterize.has_coarse_grain_buffer_svm = lambda device: False
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> object:
@@ -50,7 +51,7 @@ class Wrapping:
     def pytest_report_header(self) -> str:
         return f"contexts: {'wrapped' if self.wrap else 'as they are'}"
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         counts = Counter({kind: len(found) for kind, found
                           in terminalreporter.stats.items() if kind})
         terminalreporter.write_line(

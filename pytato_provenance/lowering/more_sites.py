@@ -98,7 +98,8 @@ def add_sites(executor: Any, more: Mapping[CreationSite, Sites]) -> None:
     new = executor.t_unit = with_more_sites(old, more)
     for book in ledger._open:
         for entry in book.entries:
-            entry.compiled[:] = [new if item is old else item for item in entry.compiled]
+            entry.compiled[:] = [new if item is old else item
+                                 for item in entry.compiled]
 
 # }}}
 
@@ -157,9 +158,9 @@ def _check(before: TranslationUnit, after: TranslationUnit, name: str, audit: st
         return
     shown = ", ".join(f"'{insn_id}'" for insn_id in lost[:_MOST_SHOWN])
     more = f" and {len(lost) - _MOST_SHOWN} more" if len(lost) > _MOST_SHOWN else ""
-    message = (f"'{name}' took away {shown}{more}, and no other statement of the kernel "
-               "has their creation sites; a transformation that keeps the statements, "
-               "or copies their tags to what replaces them, keeps the sites")
+    message = (f"'{name}' took away {shown}{more}, and no other statement has their "
+               "creation sites; a transformation that keeps the statements, or copies "
+               "their tags to what replaces them, keeps the sites")
     if audit == "raise":
         raise ProvenanceLostError(message)
     warnings.warn(message, ProvenanceWarning, stacklevel=4)
