@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytato_provenance import scope as _scope
 from pytato_provenance._host import nodes_in_post_order
+from pytato_provenance.capture import NO_CAPTURE
 from pytato_provenance.lowering import ledger
 from pytato_provenance.lowering.modes import current_mode
 from pytato_provenance.lowering.recorder import Recorder
 from pytato_provenance.merging import has_equal_nodes, spread_sites
-from pytato_provenance.sites import UNKNOWN, CreationSite
 
 
 if TYPE_CHECKING:
@@ -38,10 +38,6 @@ _ATTRIBUTE = "_provenance_recorder"
 _preprocessed: ContextVar[weakref.ref[Any] | None] = ContextVar(
     "pytato_provenance_preprocessed", default=None)
 """What code is being generated for. The frame of ``generate_loopy`` keeps it alive."""
-
-
-def _unknown() -> CreationSite:
-    return UNKNOWN
 
 
 def preprocess_with_sites(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +57,7 @@ def preprocess_with_sites(original: Callable[..., Any]) -> Callable[..., Any]:
             _scope.warn_once(error)
         # Also where nothing records by now.
         token = _scope._scope.set(replace(
-            _scope.current_scope(), record=True, capture=_unknown))
+            _scope.current_scope(), record=True, capture=NO_CAPTURE))
         try:
             result = original(outputs, *args, **kwargs)
         finally:
