@@ -11,6 +11,7 @@ What happened in a stage.
 from __future__ import annotations
 
 import os
+import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -240,7 +241,7 @@ class CompileEvent:
     contents: Contents = field(default=NOTHING_KNOWN, repr=False)
     program: int | None = None
     instructions: int | None = None
-    thread: int = 0
+    thread: int = field(default_factory=threading.get_ident)
     count: int = 1
     error: str | None = None
 

@@ -19,7 +19,6 @@ Each takes the original and returns the replacement.
 from __future__ import annotations
 
 import sys
-import threading
 from contextvars import ContextVar
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -91,8 +90,7 @@ class _Subject:
               contents: Contents | None = None) -> CompileEvent:
         return CompileEvent(
             stage, self.kernel, origin, start, duration, duration,
-            contents or self.contents, self.program, self.instructions,
-            threading.get_ident())
+            contents or self.contents, self.program, self.instructions)
 
     def became(self, t_unit: Any, stage: Stage) -> None:
         """A stage has made *t_unit* of it."""

@@ -119,8 +119,7 @@ class Stage:
         self.event = CompileEvent(
             self.name, self.kernel, self.origin or self.found_by(), self.start,
             duration, max(0.0, duration - self.within), self.contents, self.program,
-            self.instructions, threading.get_ident(),
-            error=None if exc_type is None else exc_type.__name__)
+            self.instructions, error=None if exc_type is None else exc_type.__name__)
         note(self.event)
 
     def looked_up(self, cache: object, origin: str) -> None:

@@ -85,10 +85,14 @@ def _row(event: CompileEvent) -> tuple[str, ...]:
     regions = [f"{visible(name)} {share:.0%}" for name, share in sorted(
         event.regions.items(), key=lambda item: (-item[1], item[0]))]
     more = len(regions) - _MOST_REGIONS
-    return (STAGES[event.stage], kernel, f"{event.seconds:.4f}", origin,
+    return (_title(event), kernel, f"{event.seconds:.4f}", origin,
             _number(event.nodes), _number(event.instructions),
             ", ".join(regions[:_MOST_REGIONS]) + (f" and {more} more" if more > 0
                                                   else ""))
+
+
+def _title(event: CompileEvent) -> str:
+    return "enqueue" if event.origin == "reused" else STAGES[event.stage]
 
 
 def _number(number: int | None) -> str:
@@ -172,7 +176,7 @@ def trace(events: CompileEvents, absolute_paths: bool = False) -> str:
         data = _data(event, names)
         data["regions"] = {visible(name): share
                            for name, share in data["regions"].items()}
-        item = {"name": f"{STAGES[event.stage]}: {visible(event.kernel)}",
+        item = {"name": f"{_title(event)}: {visible(event.kernel)}",
                 "cat": event.stage, "pid": process, "tid": threads[event.thread],
                 "ts": (event.start - events.start) * 1e6, "args": data}
         if event.origin == "reused":
