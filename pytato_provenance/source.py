@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 _Stamp = tuple[int, int]
-_Signature = tuple[str, int, bytes]
 
 _STARTED = time.time_ns()
 
@@ -49,11 +48,16 @@ def _absolute(filename: str) -> str:
         return filename
 
 
-def _signature(code: CodeType) -> _Signature:
-    return code.co_name, code.co_firstlineno, code.co_code
+def _signature(code: CodeType) -> int:
+    """A number that tells code from other code, wherever its text differs in more than
+    white space and comments at the end of a line."""
+    constants = tuple((type(constant), constant) for constant in code.co_consts
+                      if not isinstance(constant, type(code)))
+    return hash((code.co_name, code.co_firstlineno, code.co_code, code.co_linetable,
+                 code.co_names, code.co_varnames, constants))
 
 
-def _all_signatures(code: CodeType) -> Iterator[_Signature]:
+def _all_signatures(code: CodeType) -> Iterator[int]:
     yield _signature(code)
     for constant in code.co_consts:
         if isinstance(constant, type(code)):
@@ -61,7 +65,7 @@ def _all_signatures(code: CodeType) -> Iterator[_Signature]:
 
 
 def _compiles_to(lines: Sequence[str], filename: str,
-                 signatures: Sequence[_Signature]) -> bool:
+                 signatures: Sequence[int]) -> bool:
     """Whether *lines* are the text of all code of these *signatures*."""
     try:
         code = compile("".join(lines), filename, "exec", dont_inherit=True)
@@ -87,7 +91,7 @@ class SourceFile:
         self._state = "unread"
         # Filled for what was written after this program began: the text may not be
         # what ran.
-        self._signatures: list[_Signature] = []
+        self._signatures: list[int] = []
         # The working directory may be another one when the text is read.
         self._path = filename if filename.startswith("<") else _absolute(filename)
         self._stamp = None if filename.startswith("<") else _stamp(self._path)
