@@ -94,7 +94,8 @@ def _print(result: dict[str, Any]) -> None:
             line += f"  [{row['unit']}]"
         if "added_us" in row["extra"]:
             extra = row["extra"]
-            line += f"  {extra['added_us']:+.2f} to {extra['base_us']:.2f} us"
+            line += (f"  {extra['added_us']:+.2f} to {extra['base_us']:.2f} us, "
+                     f"fastest {extra['fastest']:.3f}")
         if row["note"]:
             line += f"  ({row['note']})"
         print(line)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import statistics
 import sys
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -255,6 +254,4 @@ def sample(count: int = 2000) -> float:
     :returns: the seconds of one creation, for processes that take turns.
     """
     with no_collections():
-        start = time.perf_counter()
-        make_loop(count)
-        return (time.perf_counter() - start) / count
+        return timed(make_loop, count)

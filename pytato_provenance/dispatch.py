@@ -49,19 +49,20 @@ def created_at_seam(original: Callable[..., frozenset[Tag]]) -> Callable[..., An
     """The development host's own way to ask for the tag of a new array."""
     def _get_created_at_tag(stacklevel: int = 1) -> frozenset[Tag]:
         # Written out: each call in between would cost 2 percent of the array.
-        scope = _get_scope()
-        if scope is None or scope.ended:
-            scope = _scope_module._everywhere
-        if not scope.record:
-            return original(stacklevel + 1)
-        if not _regions.ever_opened and _get_origin() is None:
-            capture = scope.capture
+        quick = (_get_scope() or _scope_module._everywhere).quick
+        if (quick is not None and not _regions.ever_opened
+                and _get_origin() is None):
+            lookup, limit = quick
             try:
-                site = capture.lookup(1, capture.limit)
+                site = lookup(1, limit)
             except Exception:
                 site = None  # answered for below
-            if site is not None and site.tag_set is not None:
-                return site.tag_set  # type: ignore[no-any-return]
+            if site is not None:
+                tags = site.tag_set
+                if tags is not None:
+                    return tags  # type: ignore[no-any-return]
+        elif quick is None and not current_scope().record:
+            return original(stacklevel + 1)
         tags = tags_for_new_array(1)
         # None: under a mapper, in place of a node whose site is not known.
         return _NO_TAGS if tags is None else tags

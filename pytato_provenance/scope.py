@@ -19,7 +19,7 @@ import threading
 import warnings
 import weakref
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance import regions as _regions
@@ -31,7 +31,11 @@ from pytato_provenance.tags import site_of, site_tags
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytools.tag import Tag
+
+    from pytato_provenance.sites import CreationSite
 
 
 @dataclass(eq=False)
@@ -70,6 +74,11 @@ class Scope:
     .. attribute:: ended
 
         Whether recording was switched off altogether while the scope was open.
+
+    .. attribute:: quick
+
+        What to call for the site of an array and the argument to pass, *None* where
+        nothing records: all that the common case has to look at.
     """
 
     record: bool = False
@@ -80,6 +89,16 @@ class Scope:
     outer: Scope | None = None
     was_left: bool = False
     ended: bool = False
+    quick: tuple[Callable[[int, int], CreationSite | None], int] | None = field(
+        init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.has_changed()
+
+    def has_changed(self) -> None:
+        """To be called after :attr:`record` or :attr:`capture` was set."""
+        self.quick = ((self.capture.lookup, self.capture.limit)
+                      if self.record and not self.ended else None)
 
 
 OFF = Scope()
@@ -157,6 +176,7 @@ def end_all_scopes() -> None:
             if scope.record:
                 scope.record = False
                 scope.ended = True
+                scope.has_changed()
 
 
 def capture_with(capture: CaptureStrategy) -> None:
@@ -164,6 +184,7 @@ def capture_with(capture: CaptureStrategy) -> None:
     with _lock:
         for scope in tuple(_scopes):
             scope.capture = capture
+            scope.has_changed()
 
 
 def tags_for_new_array(skip: int = 0) -> frozenset[Tag] | None:
