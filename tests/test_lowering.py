@@ -392,7 +392,7 @@ def test_bad_input() -> None:
         with pytest.raises(UsageError, match="bound program"):
             function(x)
     with pytest.raises(UsageError, match="text of a kernel"):
-        strip_annotations(None)  # pyright: ignore[reportArgumentType]
+        strip_annotations(None)
 
 
 def test_not_recorded() -> None:

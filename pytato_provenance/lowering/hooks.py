@@ -25,8 +25,8 @@ from pytato_provenance._host import nodes_in_post_order
 from pytato_provenance.capture import NO_CAPTURE
 from pytato_provenance.lowering import ledger
 from pytato_provenance.lowering.modes import current_mode
-from pytato_provenance.lowering.recorder import Recorder
-from pytato_provenance.merging import has_equal_nodes, spread_sites
+from pytato_provenance.lowering.recorder import Recorder, may_have_equal_nodes
+from pytato_provenance.merging import spread_sites
 
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def preprocess_with_sites(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             nodes = nodes_in_post_order(outputs)
             census = ledger.census_of(nodes)
-            if has_equal_nodes(nodes):
+            if may_have_equal_nodes(nodes):
                 outputs = spread_sites(outputs, nodes)
         except Exception as error:
             _scope.warn_once(error)

@@ -19,7 +19,7 @@ from typing import Any
 
 import pymbolic.primitives as prim
 
-from pytato_provenance._host import Node, nodes_in_post_order
+from pytato_provenance._host import Node, host, nodes_in_post_order
 from pytato_provenance.lowering.instruction_tags import (
     Program,
     Sites,
@@ -123,6 +123,15 @@ def reductions_in(expr: Any) -> list[tuple[str, ...]]:
 # }}}
 
 
+def may_have_equal_nodes(nodes: list[Node]) -> bool:
+    """
+    :arg nodes: nodes, children first.
+    :returns: whether some may be equal, as far as that is known for nothing: the
+        released host's hash is recursive, remembers nothing and is exponential.
+    """
+    return not host().has_non_equality_tags or has_equal_nodes(nodes)
+
+
 @dataclass
 class _Entry:
     """A result, kept alive so that its identity stays its own."""
@@ -158,7 +167,7 @@ class Recorder:
         self._temporaries: dict[str, VariableSites] = {}
         if outputs is not None:
             nodes = nodes_in_post_order(outputs)
-            if has_equal_nodes(nodes):
+            if may_have_equal_nodes(nodes):
                 self._merged = merged_sites(nodes)
 
     # {{{ the graph of results
