@@ -371,6 +371,18 @@ def test_results_that_cannot_be_written(tmp_path: Path) -> None:
         "pytato-provenance: the results could not be written: FileExistsError")
 
 
+def test_program_that_changes_meanwhile(tmp_path: Path) -> None:
+    """Never the text of another line."""
+    write_program(tmp_path, "open(__file__, 'w').write('# another text\\n' * 30)")
+    done = command(tmp_path, "run", "script.py")
+    assert done.returncode == 0
+    directory = tmp_path / "provenance-script"
+    for path in directory.iterdir():
+        assert "another text" not in path.read_text()
+    assert read_record(str(directory / "record.json")).changed_files == ("script.py",)
+    assert "The file has changed since" in (directory / "report.txt").read_text()
+
+
 def test_program_that_uses_the_package(tmp_path: Path) -> None:
     """Its own switching off, and its own errors, are its own."""
     write_program(tmp_path, "import pytato_provenance as pp\n"
