@@ -60,8 +60,9 @@ def _real(filename: str) -> str:
     return _normalized(filename)
 
 
-def _module_location(name: str) -> Location | None:
-    """Where module or package *name* lies, without importing it if possible."""
+def _module_locations(name: str) -> tuple[Location, ...]:
+    """Where module or package *name* lies, without importing it if possible; several
+    places for a namespace package."""
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None)
     if spec is None:
@@ -71,11 +72,11 @@ def _module_location(name: str) -> Location | None:
             spec = None
     if spec is not None:
         if spec.submodule_search_locations:
-            return next(iter(spec.submodule_search_locations)), True
+            return tuple((path, True) for path in spec.submodule_search_locations)
         if spec.has_location and spec.origin:
-            return spec.origin, False
+            return ((spec.origin, False),)
     filename = getattr(module, "__file__", None)
-    return (filename, False) if filename else None
+    return ((filename, False),) if filename else ()
 
 
 def _stdlib_locations() -> tuple[Location, ...]:
@@ -119,47 +120,54 @@ class _Registry:
         self._standard_library = _Places()
         self._users = _Places()
         self._site_packages = _site_packages()
-        self._pending: list[str] = list(_LIBRARY_MODULES)
+        # What was found of the well-known libraries. One may be installed, or turn out
+        # to be imported from elsewhere, later.
+        self._found: dict[str, tuple[Location, ...]] = {}
         for location in _stdlib_locations():
             self._standard_library.add(location)
-        self._locate_pending()
+        for name in _LIBRARY_MODULES:
+            self._find(name)
 
-    def _locate_pending(self) -> None:
-        """Find well-known libraries; those not installed yet are tried again when
-        one of their names turns up in :data:`sys.modules`."""
-        for name in tuple(self._pending):
-            location = _module_location(name)
-            if location is not None:
-                self._pending.remove(name)
+    def _find(self, name: str) -> None:
+        """Find a well-known library, if there is news of it."""
+        locations = _module_locations(name)
+        if locations and locations != self._found.get(name):
+            self._found[name] = locations
+            for location in locations:
                 self._libraries.add(location)
                 if name in _HOST_MODULES:
                     self._host.add(location)
 
     def register(self, what: ModuleType | str | os.PathLike[str], *,
                  user: bool) -> None:
-        (self._users if user else self._libraries).add(_locate(what))
+        for location in _locate(what):
+            (self._users if user else self._libraries).add(location)
         self.version += 1
         for listener in self.listeners:
             listener()
 
     def is_host(self, filename: str, module: str | None) -> bool:
+        top = (module or "").partition(".")[0]
         if filename.startswith("<"):
             return (filename.startswith(_LIBRARY_PSEUDO_FILES[2:])
-                    or (module or "").partition(".")[0] in _HOST_MODULES)
-        return _real(filename) in self._host
+                    or top in _HOST_MODULES)
+        path = _real(filename)
+        if path not in self._host and top in _HOST_MODULES:
+            self._find(top)
+        return path in self._host
 
     def is_user(self, filename: str, module: str | None) -> bool:
+        top = (module or "").partition(".")[0]
         if filename.startswith("<"):
             if filename.startswith(_LIBRARY_PSEUDO_FILES):
                 return False
             # Code that a library generated carries that library's globals.
-            top = (module or "").partition(".")[0]
             return top not in _LIBRARY_MODULES and not self._is_library_module(module)
-        if self._pending and (module or "").partition(".")[0] in self._pending:
-            self._locate_pending()
         path = _real(filename)
         if path in self._users:
             return True
+        if path not in self._libraries and top in _LIBRARY_MODULES:
+            self._find(top)
         if path in self._libraries:
             return False
         return (path not in self._standard_library
@@ -168,27 +176,33 @@ class _Registry:
     def _is_library_module(self, module: str | None) -> bool:
         if not module or module == "__main__":
             return False
-        location = _module_location(module)
-        if location is None or location[0].startswith("<"):
+        locations = _module_locations(module)
+        if not locations or locations[0][0].startswith("<"):
             return module.partition(".")[0] in sys.stdlib_module_names
-        path = location[0] + os.sep + "__init__.py" if location[1] else location[0]
-        return not self.is_user(path, None)
+        path, beneath = locations[0]
+        return not self.is_user(
+            os.path.join(path, "__init__.py") if beneath else path, None)
 
 
-def _locate(what: ModuleType | str | os.PathLike[str]) -> Location:
+def _locate(what: ModuleType | str | os.PathLike[str]) -> tuple[Location, ...]:
     if isinstance(what, ModuleType):
         what = what.__name__
     text = os.fspath(what)
-    if os.sep in text or text.endswith(".py") or os.path.exists(text):
+    if not isinstance(text, str):
+        raise UsageError(f"{what!r}: pass a module, its dotted name or a path")
+    if os.sep in text or text.endswith(".py") or text in (os.curdir, os.pardir):
         if not os.path.exists(text):
             raise UsageError(f"no such file or directory: '{text}'; pass a path that "
                              "exists or the dotted name of a module")
-        return text, os.path.isdir(text)
-    location = _module_location(text)
-    if location is None:
+        return ((text, os.path.isdir(text)),)
+    # A module before a directory: many a checkout is called like what is in it.
+    locations = _module_locations(text) if text else ()
+    if not locations and text and os.path.exists(text):
+        return ((text, os.path.isdir(text)),)
+    if not locations:
         raise UsageError(f"no module named '{text}' is installed; pass a dotted module "
                          "name that can be imported, or a path")
-    return location
+    return locations
 
 
 _registry = _Registry()
