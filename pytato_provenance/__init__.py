@@ -44,9 +44,19 @@ if TYPE_CHECKING:
     from pytato_provenance.library_sets import (
         register_library_set as register_library_set,
     )
+    from pytato_provenance.lowering import (
+        contributors as contributors,
+        generate_loopy as generate_loopy,
+        kernel_source as kernel_source,
+        strip_annotations as strip_annotations,
+    )
     from pytato_provenance.regions import region as region
     from pytato_provenance.sites import CreationSite as CreationSite
-    from pytato_provenance.tags import CreatedAt as CreatedAt, created_at as created_at
+    from pytato_provenance.tags import (
+        CreatedAt as CreatedAt,
+        created_at as created_at,
+        history_of as history_of,
+    )
     from pytato_provenance.transform import (
         PreserveCreatedAtMixin as PreserveCreatedAtMixin,
         ProvenanceCopyMapper as ProvenanceCopyMapper,
@@ -63,19 +73,24 @@ _HOME = {
     "ProvenanceCopyMapper": "transform",
     "audit": "auditing",
     "compile_log": "compilation.log",
+    "contributors": "lowering",
     "created_at": "tags",
     "disable": "instrument",
     "enable": "instrument",
     "explain": "explanation",
+    "generate_loopy": "lowering",
+    "history_of": "tags",
     "is_enabled": "instrument",
+    "kernel_source": "lowering",
     "mend_released_pytato": "_released_pytato",
-    "provenance_array_context": "array_context",
     "precompile": "compilation.precompile",
+    "provenance_array_context": "array_context",
     "recording": "instrument",
     "region": "regions",
     "register_library": "frames",
     "register_library_set": "library_sets",
     "register_user": "frames",
+    "strip_annotations": "lowering",
     "through": "transform",
     "unmend_released_pytato": "_released_pytato",
     "unwrap_array_context": "array_context",
@@ -89,17 +104,29 @@ __all__ = (
     "PreserveCreatedAtMixin",
     "ProvenanceCopyMapper",
     "audit",
+    "compile_log",
+    "contributors",
     "created_at",
     "disable",
     "enable",
     "explain",
+    "generate_loopy",
+    "history_of",
     "is_enabled",
+    "kernel_source",
     "mend_released_pytato",
+    "precompile",
+    "provenance_array_context",
     "recording",
+    "region",
     "register_library",
+    "register_library_set",
     "register_user",
+    "strip_annotations",
     "through",
     "unmend_released_pytato",
+    "unwrap_array_context",
+    "wrap_array_context",
 )
 
 
