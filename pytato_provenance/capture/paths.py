@@ -117,32 +117,40 @@ class PurePathTable(Generic[ValueT]):
             max_frames -= 1
         return self._values.get(tuple(key))
 
-    def lookup_one(self, skip: int, max_frames: int, /) -> ValueT | None:
-        """:meth:`lookup` with *max_frames* 1, at half its cost."""
-        frame: Any = _getframe(skip + 1)
-        marks = self._marks
-        try:
-            while (address := id(frame.f_code)) in marks:
-                frame = frame.f_back
-        except AttributeError:  # the end of the stack
-            return self.lookup(skip + 1, max_frames)
-        return self._values.get((address, frame.f_lasti))
+    def written_out(
+        self, max_frames: int
+    ) -> Callable[[int, int], ValueT | None] | None:
+        """
+        :returns: what does the same as :meth:`lookup` with this *max_frames* at half
+            its cost, for the numbers that the documentation recommends.
+        """
+        # The dictionaries are never replaced.
+        find, marks, lookup = self._values.get, self._marks, self.lookup
 
-    def lookup_four(self, skip: int, max_frames: int, /) -> ValueT | None:
-        """:meth:`lookup` with *max_frames* 4, at half its cost."""
-        one: Any = _getframe(skip + 1)
-        marks = self._marks
-        try:
-            while (address := id(one.f_code)) in marks:
-                one = one.f_back
-            two = one.f_back
-            three = two.f_back
-            four = three.f_back
-            return self._values.get((
-                address, one.f_lasti, id(two.f_code), two.f_lasti,
-                id(three.f_code), three.f_lasti, id(four.f_code), four.f_lasti))
-        except AttributeError:  # the end of the stack
-            return self.lookup(skip + 1, max_frames)
+        def lookup_one(skip: int, max_frames: int, /) -> ValueT | None:
+            frame: Any = _getframe(skip + 1)
+            try:
+                while (address := id(frame.f_code)) in marks:
+                    frame = frame.f_back
+            except AttributeError:  # the end of the stack
+                return lookup(skip + 1, max_frames)
+            return find((address, frame.f_lasti))
+
+        def lookup_four(skip: int, max_frames: int, /) -> ValueT | None:
+            one: Any = _getframe(skip + 1)
+            try:
+                while (address := id(one.f_code)) in marks:
+                    one = one.f_back
+                two = one.f_back
+                three = two.f_back
+                four = three.f_back
+                return find((
+                    address, one.f_lasti, id(two.f_code), two.f_lasti,
+                    id(three.f_code), three.f_lasti, id(four.f_code), four.f_lasti))
+            except AttributeError:  # the end of the stack
+                return lookup(skip + 1, max_frames)
+
+        return {1: lookup_one, 4: lookup_four}.get(max_frames)
 
     def add(self, skip: int, max_frames: int, value: ValueT, /) -> ValueT:
         if skip < 0 or max_frames < 0:
@@ -233,6 +241,5 @@ def fastest_lookup(
         *max_frames*.
     """
     if isinstance(table, PurePathTable):
-        written_out = {1: table.lookup_one, 4: table.lookup_four}
-        return written_out.get(max_frames, table.lookup)
+        return table.written_out(max_frames) or table.lookup
     return table.lookup
