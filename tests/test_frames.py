@@ -76,8 +76,8 @@ def test_libraries_and_the_users_code():
 
 @pytest.mark.parametrize("parts", [
     ("mypytato",), ("pytato_mine",), ("mypytato", "pytato"),
-    ("my", "pytato", "pytools"), ("my", "loopy"), ("numpy_of_mine", "numpy"), ("my", "distributed", "pytato")],
-    ids="/".join)
+    ("my", "pytato", "pytools"), ("my", "loopy"), ("numpy_of_mine", "numpy"),
+    ("my", "distributed", "pytato")], ids="/".join)
 def test_a_users_package_of_similar_name(package, parts):
     make = package(*parts).make
     with pp.recording():
