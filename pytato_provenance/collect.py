@@ -120,13 +120,13 @@ def _name_of(t_unit: Any) -> str:
     return ", ".join(sorted(map(str, t_unit.entrypoints))) or "program"
 
 
-def _program(entry: Entry, t_unit: Any, table: SiteTable, annotated: bool
-             ) -> ProgramRecord:
+def _program(entry: Entry, t_unit: Any, table: SiteTable, annotated: bool,
+             stacks: bool) -> ProgramRecord:
     from pytato_provenance.lowering.source import Origin, annotated_source
 
     name = _name_of(t_unit)
     try:
-        source = annotated_source(t_unit)
+        source = annotated_source(t_unit, stacks=stacks)
     except Exception as error:
         # Such as a user's transformation that cannot be scheduled: the user has seen
         # the error, or never ran the program.
@@ -169,6 +169,7 @@ def make_record(program: str, ended: str, entries: Iterable[Entry], names: PathN
     :arg entries: of a :class:`~pytato_provenance.lowering.Ledger`.
     :arg names: what files are called.
     :arg annotated: whether the texts have comments.
+    :arg stacks: whether the comments show whole stacks.
     :arg root: in words, what names of files are relative to.
     :arg warnings: what went wrong in recording.
     """
@@ -177,7 +178,7 @@ def make_record(program: str, ended: str, entries: Iterable[Entry], names: PathN
     for entry in entries:
         texts: set[str | None] = set()
         for t_unit in entry.programs:
-            record = _program(entry, t_unit, table, annotated)
+            record = _program(entry, t_unit, table, annotated, stacks)
             # Some hosts make a new executor for each call.
             if record.text is None or record.text not in texts:
                 programs.append(record)

@@ -10,7 +10,7 @@ Sites as the lines of comments.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytato_provenance.lowering.text import HEADER, one_line
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _MOST_LINES = 12
 _WIDEST_PLACE = 60
 _WIDEST_TEXT = 80
+_MOST_STACKS = 5
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def _frame_of(site: CreationSite) -> Frame | None:
@@ -40,9 +42,13 @@ class FileNames:
 
     .. automethod:: short
     .. autoattribute:: files
+    .. attribute:: stacks
+
+        Whether the stack that led to each place is shown.
     """
 
-    def __init__(self, sites: Iterable[CreationSite]) -> None:
+    def __init__(self, sites: Iterable[CreationSite], *, stacks: bool = False) -> None:
+        self.stacks = stacks
         files = {frame.filename for site in sites
                  if (frame := _frame_of(site)) is not None}
         self._short = _shortest(sorted(files))
@@ -82,6 +88,24 @@ class _Place:
     lineno: int
     where: str
     text: str
+    stacks: dict[str, None] = field(default_factory=dict)
+
+
+def _stack_of(site: CreationSite, names: FileNames) -> str:
+    """The calls that led to the place of *site*, innermost first."""
+    frames = iter(site.frames)
+    place = _frame_of(site)
+    callers: list[str] = []
+    for frame in frames:
+        if frame is place:
+            break
+    for caller in frames:
+        if caller.filename.startswith(_PACKAGE):
+            # The command line that runs the program.
+            break
+        callers.append(f"{names.short(caller.filename)}:{caller.lineno} "
+                       f"in {one_line(caller.qualname)}")
+    return ", ".join(callers)
 
 
 def _places(sites: Sites, names: FileNames) -> list[_Place]:
@@ -101,6 +125,9 @@ def _places(sites: Sites, names: FileNames) -> list[_Place]:
                 where += f" [{one_line(site.region)}]"
             found[key] = _Place(file, frame.lineno, where,
                                 one_line(frame.line, _WIDEST_TEXT))
+        stack = _stack_of(site, names) if names.stacks else ""
+        if stack:
+            found[key].stacks[stack] = None
     return [*sorted(found.values(), key=lambda place: (place.file, place.lineno)),
             *rest]
 
@@ -109,14 +136,21 @@ def site_lines(sites: Sites, names: FileNames, *, most: int = _MOST_LINES
                ) -> list[str]:
     """
     :returns: a line for each place of *sites*, in source order and grouped by file:
-        file and line, function, the text of the line.
+        file and line, function, the text of the line; beneath it the stacks, if they
+        are asked for.
     """
     places = _places(sites, names)
     shown = places if len(places) <= most + 1 else places[:most]
     width = min(max((len(place.where) for place in shown if place.text), default=0),
                 _WIDEST_PLACE)
-    lines = [f"{place.where:<{width}} | {place.text}" if place.text else place.where
-             for place in shown]
+    lines: list[str] = []
+    for place in shown:
+        lines.append(f"{place.where:<{width}} | {place.text}" if place.text
+                     else place.where)
+        stacks = [*place.stacks]
+        lines.extend(f"  from {stack}" for stack in stacks[:_MOST_STACKS])
+        if len(stacks) > _MOST_STACKS:
+            lines.append(f"  and {len(stacks) - _MOST_STACKS} more stacks")
     if len(shown) < len(places):
         lines.append(f"and {len(places) - len(shown)} more")
     return lines

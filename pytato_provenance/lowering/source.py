@@ -155,11 +155,12 @@ def scheduled(t_unit: TranslationUnit) -> TranslationUnit:
 # {{{ writing
 
 class _Writer:
-    def __init__(self, sites: ProgramSites, marks: Marks) -> None:
+    def __init__(self, sites: ProgramSites, marks: Marks, stacks: bool) -> None:
         self.sites = sites
         self.marks = marks
         self.names = FileNames(
-            site for kernel in sites.kernels.values() for site in kernel.all_sites())
+            (site for kernel in sites.kernels.values() for site in kernel.all_sites()),
+            stacks=stacks)
         self._derived: dict[str, dict[str, Derived]] = {}
 
     def _derived_in(self, kernel: KernelSites) -> dict[str, Derived]:
@@ -251,25 +252,28 @@ def _write(marked: Iterable[str], header: list[str], writer: _Writer, marker: st
 # }}}
 
 
-def annotate(tagged: TranslationUnit, linearized: TranslationUnit) -> AnnotatedSource:
+def annotate(tagged: TranslationUnit, linearized: TranslationUnit, *,
+             stacks: bool = False) -> AnnotatedSource:
     """
     :arg tagged: with tags of ours.
     :arg linearized: what code is generated for: *tagged* without them, preprocessed and
         linearised.
+    :arg stacks: as for :func:`kernel_source`.
     """
     sites = ProgramSites.of(tagged)
     text, marks = generate_marked(linearized)
     marked = text.split("\n")
     plain = [line for line in marked if marks.find(line) is None]
     marker = marker_for(plain)
-    writer = _Writer(sites, marks)
+    writer = _Writer(sites, marks, stacks)
     header = [f"{marker} {line}" for line in header_lines(
         sorted(sites.entrypoints), writer.names, marker)]
     return _write(marked, header, writer, marker)
 
 
-def annotated_source(program: Any) -> AnnotatedSource:
+def annotated_source(program: Any, *, stacks: bool = False) -> AnnotatedSource:
     """
+    :arg stacks: as for :func:`kernel_source`.
     :returns: the text of *program* with and without comments.
     """
     from pytato_provenance.lowering.patch_points import generating
@@ -279,10 +283,10 @@ def annotated_source(program: Any) -> AnnotatedSource:
                for item in tagged.callables_table.values()):
         raise UsageError("the translation unit has no kernel")
     with generating():
-        return annotate(tagged, scheduled(without_sites(tagged)))
+        return annotate(tagged, scheduled(without_sites(tagged)), stacks=stacks)
 
 
-def kernel_source(program: Any) -> str:
+def kernel_source(program: Any, *, stacks: bool = False) -> str:
     """The device code of a program, with the creation sites of all array operations
     that are fused into a statement in comments above it.
 
@@ -291,7 +295,8 @@ def kernel_source(program: Any) -> str:
 
     :arg program: a bound program, as from ``generate_loopy``, a bound executable, an
         executor or a translation unit.
+    :arg stacks: whether the calls that led to each line are shown beneath it.
     :returns: the text. :func:`strip_annotations` takes the comments out again.
     :raises ~pytato_provenance.diagnostic.UsageError: for anything else.
     """
-    return annotated_source(program).text
+    return annotated_source(program, stacks=stacks).text
