@@ -23,6 +23,7 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from loopy.kernel import KernelState
 from pytools import persistent_dict
 
 from pytato_provenance.compilation import stages
@@ -33,7 +34,6 @@ from pytato_provenance.compilation.programs import (
     instruction_count,
     kernel_name,
     programs_of,
-    remember,
 )
 from pytato_provenance.compilation.stages import Stage, anybody_listens
 from pytato_provenance.scope import warn_once
@@ -96,9 +96,6 @@ class _Subject:
         """A stage has made *t_unit* of it."""
         try:
             self.instructions = stage.instructions = instruction_count(t_unit)
-            # An executor's comes from a cache, where it may be that of others too.
-            if not self.is_building and not programs_of(t_unit):
-                remember(t_unit, self.programs)
         except Exception as error:
             warn_once(error)
 
@@ -213,13 +210,13 @@ def invoker(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def preprocessing(original: Callable[..., Any]) -> Callable[..., Any]:
     """loopy's preprocessing: done once for each kernel, and nothing after that."""
-    def preprocess_program(t_unit: Any) -> Any:
-        if not anybody_listens() or _is_within("loopy-preprocess"):
-            return original(t_unit)
+    def preprocess_program(t_unit: Any, *args: Any, **kwargs: Any) -> Any:
+        if (not anybody_listens() or _is_within("loopy-preprocess")
+                or t_unit.state >= KernelState.PREPROCESSED):
+            return original(t_unit, *args, **kwargs)
         subject = _subject.get() or _Subject(t_unit)
         with subject.stage("loopy-preprocess") as stage:
-            result = original(t_unit)
-            stage.discarded = result is t_unit
+            result = original(t_unit, *args, **kwargs)
             subject.became(result, stage)
         return result
 
@@ -228,12 +225,12 @@ def preprocessing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def linearization(original: Callable[..., Any]) -> Callable[..., Any]:
     """loopy's scheduling, where it is not part of what an executor does."""
-    def linearize(t_unit: Any) -> Any:
+    def linearize(t_unit: Any, *args: Any, **kwargs: Any) -> Any:
         if not anybody_listens() or _is_within("schedule"):
-            return original(t_unit)
+            return original(t_unit, *args, **kwargs)
         subject = _subject.get() or _Subject(t_unit)
         with subject.stage("schedule") as stage:
-            result = original(t_unit)
+            result = original(t_unit, *args, **kwargs)
             subject.became(result, stage)
         return result
 
@@ -242,11 +239,11 @@ def linearization(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def code_generation(original: Callable[..., Any]) -> Callable[..., Any]:
     """loopy's code generator."""
-    def generate_code_v2(t_unit: Any) -> Any:
+    def generate_code_v2(t_unit: Any, *args: Any, **kwargs: Any) -> Any:
         if not anybody_listens() or _text_is_annotated() or _is_within("codegen"):
-            return original(t_unit)
+            return original(t_unit, *args, **kwargs)
         with (_subject.get() or _Subject(t_unit)).stage("codegen"):
-            return original(t_unit)
+            return original(t_unit, *args, **kwargs)
 
     return generate_code_v2
 

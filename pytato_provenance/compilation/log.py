@@ -67,15 +67,15 @@ class CompileEvents(Sequence[CompileEvent]):
     def select(self, region: str | None = None, line: str | None = None, *,
                stage: str | None = None) -> CompileEvents:
         """
-        :arg region: the path of a region, or a pattern as in :mod:`fnmatch`: arrays that
-            were made in that region, or in one within it.
+        :arg region: the path of a region, or a pattern as in :mod:`fnmatch`: arrays
+            that were made in that region, or in one within it.
         :arg line: such as ``"heat.py:42"``: the file by its name, or by its path or the
             end of that (patterns allowed), and the number of the line: arrays that were
             made there.
         :arg stage: a key of :data:`~pytato_provenance.compilation.events.STAGES`.
-        :returns: the events, as far as the log goes by now, of programs in which such an
-            array takes part: one that fulfils all that is given. The sums by region and
-            line are those of such arrays only.
+        :returns: the events, as far as the log goes by now, of programs in which such
+            an array takes part: one that fulfils all that is given. The sums by region
+            and line are those of such arrays only.
         :raises ~pytato_provenance.diagnostic.UsageError: for what can select nothing.
         """
         chosen = self._chosen

@@ -6,6 +6,8 @@ What runs in the host's place so that a kernel is known to belong to a program.
 .. autofunction:: bind_of_program
 .. autofunction:: carrying_copy
 .. autofunction:: carrying_fusion
+.. autofunction:: fetch_of_programs
+.. autofunction:: transformed_program
 
 Each takes the original and returns the replacement. They are in while recording is on
 or a log is open, and do nothing where neither a log nor any region was ever opened.
@@ -148,6 +150,22 @@ def carrying_fusion(original: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return fuse_two_kernels
+
+
+def fetch_of_programs(original: Callable[..., Any]) -> Callable[..., Any]:
+    """What loopy, and users by its decorator, keep on disk of a transformation."""
+    table = _programs._by_kernel
+
+    def fetch(self: Any, key: Any) -> Any:
+        found = original(self, key)
+        if table:
+            try:
+                return _programs.came_from_cache(found, key)
+            except Exception as error:
+                warn_once(error)
+        return found
+
+    return fetch
 
 
 def transformed_program(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -51,6 +51,9 @@ PROGRAM_POINTS = (
     PatchPoint(
         "loopy.transform.fusion", "_fuse_two_kernels", marks.carrying_fusion,
         "makes a kernel from two", has("loopy.transform.fusion", "_fuse_two_kernels")),
+    PatchPoint(
+        "pytools.persistent_dict", "WriteOncePersistentDict.fetch",
+        marks.fetch_of_programs, "gives a kernel in the place of a copy"),
 )
 """What finds the program of a kernel, while recording is on or a log is open."""
 

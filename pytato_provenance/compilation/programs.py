@@ -7,6 +7,7 @@ Which program a kernel belongs to.
 .. autofunction:: programs_of
 .. autofunction:: belongs_to
 .. autofunction:: carry
+.. autofunction:: came_from_cache
 
 A program is one run of ``generate_loopy``. Kernels are remembered by identity, and
 every change of a kernel makes a new one from an old one by one and the same method: a
@@ -19,6 +20,8 @@ from __future__ import annotations
 import itertools
 import sys
 from typing import TYPE_CHECKING, Any
+
+from loopy import CallableKernel, LoopKernel, TranslationUnit
 
 from pytato_provenance._host import Node, host, nodes_in_post_order
 from pytato_provenance.compilation.events import NOTHING_KNOWN, Contents
@@ -101,9 +104,11 @@ def instruction_count(t_unit: Any) -> int:
 
 
 def belongs_to(kernel: Any, programs: Programs) -> None:
-    """Remember where *kernel* comes from."""
+    """Remember where *kernel* comes from; with none, that it is not known."""
     if programs:
         _by_kernel.put(kernel, programs)
+    else:
+        _by_kernel.pop(kernel)
 
 
 def carry(kernel: Any, *origins: Any) -> None:
@@ -148,3 +153,40 @@ def remember(t_unit: Any, programs: Programs) -> None:
     """*t_unit* came, by whatever way, from *programs*."""
     for kernel in entrypoint_kernels(t_unit):
         belongs_to(kernel, programs)
+
+
+def came_from_cache(found: Any, key: Any) -> Any:
+    """
+    :arg found: what a cache has for *key*: kernels that were made from others, maybe
+        in another process, or for somebody else's equal program.
+    :returns: *found*, or a copy of it, as part of the programs of *key*.
+    """
+    if not _by_kernel or not isinstance(found, LoopKernel | TranslationUnit):
+        return found
+    programs = tuple(dict.fromkeys(_programs_in(key)))
+    if isinstance(found, LoopKernel):
+        if _by_kernel.get(found) not in (None, programs):
+            found = found.copy()
+        belongs_to(found, programs)
+        return found
+    if programs_of(found) not in ((), programs):
+        table = found.callables_table
+        found = found.copy(callables_table=type(table)({
+            name: (item.copy(subkernel=item.subkernel.copy())
+                   if isinstance(item, CallableKernel) else item)
+            for name, item in table.items()}))
+    remember(found, programs)
+    return found
+
+
+def _programs_in(key: Any) -> Iterator[Program]:
+    if isinstance(key, TranslationUnit):
+        yield from programs_of(key)
+    elif isinstance(key, LoopKernel):
+        yield from _by_kernel.get(key) or ()
+    elif type(key) is tuple or type(key) is list:
+        for item in key:
+            yield from _programs_in(item)
+    elif type(key) is dict:
+        for item in key.values():
+            yield from _programs_in(item)

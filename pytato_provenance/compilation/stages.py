@@ -79,10 +79,6 @@ class Stage:
 
         What was told when it had ended.
 
-    .. attribute:: discarded
-
-        Whether it turned out to be none.
-
     .. automethod:: looked_up
     .. automethod:: found_by
     .. autoattribute:: was_found
@@ -97,7 +93,6 @@ class Stage:
         self.program = program
         self.instructions: int | None = None
         self.origin: str | None = None
-        self.discarded = False
         self.outer: Stage | None = None
         self.event: CompileEvent | None = None
         self.start = 0.0
@@ -114,8 +109,6 @@ class Stage:
                  exc: BaseException | None, tb: TracebackType | None) -> None:
         duration = perf_counter() - self.start
         _current.set(self.outer)
-        if self.discarded:
-            return
         self.event = CompileEvent(
             self.name, self.kernel, self.origin or self.found_by(), self.start,
             duration, max(0.0, duration - self.within), self.contents, self.program,
