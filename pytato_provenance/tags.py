@@ -200,7 +200,8 @@ class SitedTags(frozenset):  # type: ignore[type-arg]
 
     def update_persistent_hash(self, key_hash: Any, key_builder: Any) -> None:
         """Keys of on-disk caches are those of the plain set."""
-        key_builder.rec(key_hash, frozenset(self))
+        # Not by rec(), which hashes the hash of what it is given.
+        key_builder.update_for_frozenset(key_hash, self)
 
 
 _CONTAINER_SITE = "_provenance_site"
