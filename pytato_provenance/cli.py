@@ -16,6 +16,7 @@ from pytato_provenance.diagnostic import UsageError
 from pytato_provenance.outputs import Outputs
 from pytato_provenance.record import read_record
 from pytato_provenance.report.html import render_html
+from pytato_provenance.report.map import render_map
 from pytato_provenance.report.text import render_text
 from pytato_provenance.report.visible import visible
 from pytato_provenance.run_script import find_program
@@ -71,6 +72,15 @@ def _parsers() -> tuple[_Parser, _Parser]:
     run.add_argument("--report", metavar="FILE|DIR",
                      help="where the report goes: FILE (text; .html and .json say so) "
                      "or DIR (report.txt and record.json)")
+    run.add_argument("--map", metavar="FILE",
+                     help="write which lines of kernels come from which lines of the "
+                     "program, as JSON")
+    run.add_argument("--compile-log", metavar="FILE", nargs="?", const="",
+                     help="write what each stage of compilation took, and for which "
+                     "lines: --compile-log=FILE (text; .jsonl: an event a line; .json: "
+                     "a trace for Perfetto), or without FILE beside the report")
+    run.add_argument("--region", metavar="PATTERN",
+                     help="which regions the log is about, as in 'rhs*'")
     run.add_argument("--stacks", action="store_true",
                      help="show the whole stack of each creation site")
     run.add_argument("--no-annotate", action="store_false", dest="annotate",
@@ -91,6 +101,7 @@ def _parsers() -> tuple[_Parser, _Parser]:
         description="Show a saved record as text, or write it as HTML.")
     report.add_argument("record", help="a record.json, or the directory of one")
     report.add_argument("--html", metavar="FILE", help="write an HTML file")
+    report.add_argument("--map", metavar="FILE", help="write a map, as run --map does")
     report.add_argument("--stacks", action="store_true",
                         help="show the whole stack of each creation site")
 
@@ -115,7 +126,8 @@ def _split(run: _Parser, arguments: Sequence[str]
 
     argparse cannot leave what follows the script alone, ``--`` and options included.
     """
-    takes_value = {option: action.nargs != 0 for action in run._actions
+    # What may have a value has it in the same argument, after "=".
+    takes_value = {option: action.nargs is None for action in run._actions
                    for option in action.option_strings}
     position = 0
     while position < len(arguments):
@@ -141,30 +153,41 @@ def _prepared_run(run: _Parser, arguments: Sequence[str]) -> WatchedRun:
     options = run.parse_args(own)
     if script is None and options.module is None:
         raise UsageError(f"name a script to run (see '{run.prog} --help')")
+    if options.region is not None and options.compile_log is None:
+        raise UsageError("--region says what the log is about; add --compile-log")
     program = find_program(script, options.module, tuple(rest))
     watched = WatchedRun(
-        program, Outputs.of(options.kernels, options.report, program.stem,
-                            stacks=options.stacks),
+        program,
+        Outputs.of(program.stem, kernels=options.kernels, report=options.report,
+                   map_file=options.map, log_file=options.compile_log,
+                   stacks=options.stacks),
         Choices(annotate=options.annotate, stacks=options.stacks,
                 capture=options.capture, max_frames=options.max_frames,
-                absolute_paths=options.absolute_paths, quiet=options.quiet))
+                region=options.region, absolute_paths=options.absolute_paths,
+                quiet=options.quiet))
     watched.prepare()
     return watched
 
 
-def _report(path: str, html: str | None, stacks: bool) -> int:
+def _report(path: str, html: str | None, map_file: str | None, stacks: bool) -> int:
     if os.path.isdir(path):
         path = os.path.join(path, "record.json")
     record = read_record(path)
-    if html is None:
+    if html is not None:
+        _write(html, render_html(record))
+    if map_file is not None:
+        _write(map_file, render_map(record))
+    if html is None and map_file is None:
         _print(render_text(record, stacks=stacks))
-    else:
-        try:
-            with open(html, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(render_html(record))
-        except OSError as error:
-            raise UsageError(f"cannot write '{html}': {error.strerror}") from None
     return 0
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot write '{path}': {error}") from None
 
 
 def _strip(path: str) -> int:
@@ -201,7 +224,7 @@ def _command(arguments: Sequence[str]) -> int | WatchedRun:
                          f"'run {arguments[0]}'?")
     options = parser.parse_args(arguments)
     if options.command == "report":
-        return _report(options.record, options.html, options.stacks)
+        return _report(options.record, options.html, options.map, options.stacks)
     if options.command == "strip":
         return _strip(options.file)
     parser.print_help(sys.stderr)

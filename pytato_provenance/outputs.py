@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from pytato_provenance.diagnostic import RecordError, UsageError
 from pytato_provenance.record import read_record, record_to_json
 from pytato_provenance.report.html import render_html
+from pytato_provenance.report.map import render_map
 from pytato_provenance.report.text import render_text
 from pytato_provenance.report.visible import counted, visible
 
@@ -21,18 +22,21 @@ from pytato_provenance.report.visible import counted, visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytato_provenance.compilation.log import compile_log
     from pytato_provenance.record import ProgramRecord, Record
 
 
 STDOUT = "stdout"
 _RECORD = "record.json"
 _REPORT = "report.txt"
+_LOG = "compile_log.txt"
 _RENDERERS = {".html": render_html, ".htm": render_html, ".json": record_to_json}
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where kernels and report go.
+    """Where kernels and report go. Paths are absolute: the program may change its
+    directory.
 
     .. attribute:: kernels
 
@@ -44,27 +48,38 @@ class Outputs:
 
     .. attribute:: report_file
 
-        Gets text, HTML or the record, by its ending.
+        Gets text, HTML or the record, by its ending, if it is not *None*.
+
+    .. attribute:: map_file
+
+        Gets the map from kernels to lines, if it is not *None*.
+
+    .. attribute:: log_file
+
+        Gets the log of what was compiled, if it is not *None*.
 
     .. attribute:: stacks
 
         Whether the report as text shows whole stacks.
-
-    Paths are absolute: the program may change its directory.
     """
 
     kernels: str | None
     report_directory: str | None
-    report_file: str | None
+    report_file: str | None = None
+    map_file: str | None = None
+    log_file: str | None = None
     stacks: bool = False
 
     @staticmethod
-    def of(kernels: str | None, report: str | None, stem: str, *,
+    def of(stem: str, *, kernels: str | None = None, report: str | None = None,
+           map_file: str | None = None, log_file: str | None = None,
            stacks: bool = False) -> Outputs:
         """
+        :arg stem: what the default directory is named after.
         :arg kernels: ``"stdout"``, a directory or *None*, as on the command line.
         :arg report: a file or a directory or *None*.
-        :arg stem: what the default directory is named after.
+        :arg map_file: a file or *None*.
+        :arg log_file: a file, ``""`` for one beside the report, or *None*.
         :arg stacks: whether whole stacks are to be shown.
         :raises ~pytato_provenance.diagnostic.UsageError: if something could not be
             written there.
@@ -74,10 +89,17 @@ class Outputs:
                      else default if kernels is None else os.path.abspath(kernels))
         report_directory, report_file = directory or default, None
         if report is not None:
-            report_directory, report_file = os.path.abspath(report), None
             if os.path.splitext(report)[1] and not os.path.isdir(report):
                 report_directory, report_file = None, os.path.abspath(report)
-        outputs = Outputs(directory, report_directory, report_file, stacks)
+            else:
+                report_directory = os.path.abspath(report)
+        if log_file == "":
+            log_file = os.path.join(
+                report_directory or os.path.dirname(report_file or ""), _LOG)
+        outputs = Outputs(
+            directory, report_directory, report_file,
+            None if map_file is None else os.path.abspath(map_file),
+            None if log_file is None else os.path.abspath(log_file), stacks)
         outputs._check()
         return outputs
 
@@ -85,12 +107,13 @@ class Outputs:
         for directory in (self.kernels, self.report_directory):
             if directory is not None:
                 _check_directory(directory)
-        if self.report_file is not None:
-            if os.path.exists(self.report_file) and not os.access(
-                    self.report_file, os.W_OK):
-                raise UsageError(
-                    f"cannot write '{self.report_file}': permission denied")
-            _check_directory(os.path.dirname(self.report_file))
+        for file in (self.report_file, self.map_file, self.log_file):
+            if file is not None:
+                if os.path.isdir(file):
+                    raise UsageError(f"cannot write '{file}': it is a directory")
+                if os.path.exists(file) and not os.access(file, os.W_OK):
+                    raise UsageError(f"cannot write '{file}': permission denied")
+                _check_directory(os.path.dirname(file))
 
     # {{{ writing
 
@@ -107,14 +130,32 @@ class Outputs:
         else:
             record = self._write_kernels(record, self.kernels)
         if self.report_directory is not None:
-            os.makedirs(self.report_directory, exist_ok=True)
             _write(os.path.join(self.report_directory, _REPORT), self._text(record))
             _write(os.path.join(self.report_directory, _RECORD), record_to_json(record))
         if self.report_file is not None:
-            os.makedirs(os.path.dirname(self.report_file), exist_ok=True)
             render = _RENDERERS.get(os.path.splitext(self.report_file)[1], self._text)
             _write(self.report_file, render(record))
+        if self.map_file is not None:
+            _write(self.map_file, render_map(record))
         return record
+
+    def write_log(self, log: compile_log, region: str | None, absolute_paths: bool
+                  ) -> None:
+        """
+        :arg log: what was compiled.
+        :arg region: which part of it, *None* for all.
+        :arg absolute_paths: whether files are named by absolute paths.
+        """
+        if self.log_file is None:
+            return
+        os.makedirs(os.path.dirname(self.log_file), exist_ok=True)
+        ending = os.path.splitext(self.log_file)[1]
+        if ending == ".jsonl":
+            log.write_jsonl(self.log_file, region=region, absolute_paths=absolute_paths)
+        elif ending == ".json":
+            log.write_trace(self.log_file, region=region, absolute_paths=absolute_paths)
+        else:
+            log.write_text(self.log_file, region=region)
 
     def _text(self, record: Record) -> str:
         return render_text(record, stacks=self.stacks)
@@ -150,6 +191,10 @@ class Outputs:
             parts.append(f"{counted(failed, 'program')} without a text")
         report = self.report_file or os.path.join(self.report_directory or "", _REPORT)
         parts.append(f"report in {_shown(report)}")
+        if self.map_file is not None:
+            parts.append(f"map in {_shown(self.map_file)}")
+        if self.log_file is not None:
+            parts.append(f"log in {_shown(self.log_file)}")
         return ", ".join(parts)
 
 
@@ -192,6 +237,7 @@ def _files_of_former_run(directory: str) -> Iterator[str]:
 
 
 def _write(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8", errors="backslashreplace",
               newline="\n") as file:
         file.write(text)

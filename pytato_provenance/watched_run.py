@@ -22,6 +22,7 @@ from pytato_provenance.capture import make_strategy
 from pytato_provenance.collect import make_record
 from pytato_provenance.diagnostic import HostMissingError, UsageError
 from pytato_provenance.import_hook import call_when_imported
+from pytato_provenance.new_contexts import wrap_new_array_contexts
 from pytato_provenance.path_names import PathNames
 from pytato_provenance.report.visible import visible
 from pytato_provenance.run_script import show_without_own_frames
@@ -56,6 +57,10 @@ class Choices:
 
         As for :func:`~pytato_provenance.enable`; *None* for its defaults.
 
+    .. attribute:: region
+
+        What the log is about, *None* for all.
+
     .. attribute:: absolute_paths
     .. attribute:: quiet
     """
@@ -64,6 +69,7 @@ class Choices:
     stacks: bool = False
     capture: str | None = None
     max_frames: int | None = None
+    region: str | None = None
     absolute_paths: bool = False
     quiet: bool = False
 
@@ -87,9 +93,11 @@ class WatchedRun:
         self._outputs = outputs
         self._choices = choices
         self._ledger: Any = None
+        self._log: Any = None
         self._refused = False
         self._ended = "unfinished"
         self._written: tuple[int, str] | None = None
+        self._printed = 0
         self._lock = threading.Lock()
         self._process = os.getpid()
         # The program may replace, close or redirect its own.
@@ -120,6 +128,8 @@ class WatchedRun:
         atexit.register(self._finish)
         self._watch_sudden_ends()
         call_when_imported("pytato", self._begin)
+        # pytato itself is only imported when the first context is made.
+        call_when_imported("arraycontext", wrap_new_array_contexts)
         try:
             self._program.run()
         except SystemExit as error:
@@ -144,6 +154,10 @@ class WatchedRun:
             from pytato_provenance.lowering import Ledger
             self._ledger = Ledger()
             self._ledger.__enter__()
+            if self._outputs.log_file is not None:
+                from pytato_provenance.compilation.log import compile_log
+                self._log = compile_log()
+                self._log.__enter__()
         except UsageError as error:
             self._refuse(str(error))
         except (ImportError, AttributeError) as error:
@@ -190,9 +204,10 @@ class WatchedRun:
 
     def _write(self) -> None:
         entries = [] if self._ledger is None else [*self._ledger.entries]
-        former, self._written = self._written, (len(entries), self._ended)
-        if former == self._written or self._refused:
+        state = len(entries), self._ended
+        if state == self._written or self._refused:
             return
+        self._written = state
         choices = self._choices
         if not entries:
             if not choices.quiet:
@@ -208,8 +223,10 @@ class WatchedRun:
                 annotated=choices.annotate, stacks=choices.stacks,
                 root=self._names.root if choices.absolute_paths else root)
         _flush(sys.stdout)
-        record = self._outputs.write(
-            record, self._stdout, 0 if former is None else former[0])
+        record = self._outputs.write(record, self._stdout, self._printed)
+        self._printed = len(record.programs)
+        if self._log is not None:
+            self._outputs.write_log(self._log, choices.region, choices.absolute_paths)
         if not choices.quiet:
             self._say(self._outputs.where(record))
 

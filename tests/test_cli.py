@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 import shutil
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,6 +48,9 @@ BAD = {
     "record": (["report", "missing.json"], "cannot read 'missing.json'"),
     "no record": (["report", "empty"], "cannot read"),
     "not a record": (["report", "script.py"], "is not JSON"),
+    "map is a directory": (["run", "--map", "empty", "script.py"],
+                           "it is a directory"),
+    "region": (["run", "--region", "x", "script.py"], "add --compile-log"),
     "nowhere": (["report", "good.json", "--html", "missing/x.html"], "cannot write"),
     "strip": (["strip", "missing.cl"], "cannot read 'missing.cl'"),
 }
@@ -345,6 +349,76 @@ def test_places_of_the_report(tmp_path: Path, report: str, kind: str) -> None:
         assert json.loads(path.read_text())["version"] == 1
     else:
         assert path.read_text().startswith("script.py: 1 program, 4 arrays")
+
+
+@pytest.mark.parametrize("annotate", [(), ("--no-annotate",)])
+def test_map(tmp_path: Path, annotate: tuple[str, ...]) -> None:
+    lines = write_program(tmp_path)
+    done = command(tmp_path, "run", "--map", "new/map.json", *annotate, "script.py")
+    assert done.returncode == 0, done.stderr
+    data = json.loads((tmp_path / "new/map.json").read_text())
+    assert (data["format"], data["version"]) == ("pytato_provenance map", 1)
+    program, = data["programs"]
+    kernel = (tmp_path / "provenance-script" / program["file"]).read_text().split("\n")
+    statement, = program["statements"]
+    first, last = statement["lines"]
+    begin, end = statement["columns"]
+    assert first == last
+    assert kernel[first - 1][begin:end] == kernel[first - 1].strip()
+    assert kernel[first - 1][begin:].startswith("out[")
+    # One of the helper: its two calls are of the same place.
+    assert [site["line"] for site in statement["sites"]] == [
+        line_of(lines, place) for place in PLACES[:2]]
+    for site, text in zip(statement["sites"], ("3*a", "helper(x) + 1"), strict=True):
+        assert site["file"] == "script.py"
+        if site["column"] is not None:
+            assert lines[site["line"] - 1][site["column"]:site["end_column"]] == text
+        else:
+            assert sys.version_info < (3, 11)
+
+    saved = command(tmp_path, "report", "provenance-script", "--map", "again.json")
+    assert saved.returncode == 0
+    assert json.loads((tmp_path / "again.json").read_text()) == data
+
+
+REGIONS = """
+import pytato_provenance as pp
+with pp.region("inside"):
+    z = pt.roll(x, 3, axis=0)
+pt.generate_loopy({"z": z})
+"""
+
+
+def test_compile_log(tmp_path: Path) -> None:
+    lines = write_program(tmp_path, REGIONS)
+    done = command(tmp_path, "run", "--compile-log", "script.py")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "provenance-script/compile_log.txt").read_text()
+    assert "pytato's generation" in text
+    assert f"script.py:{line_of(lines, PLACES[0])}" in text
+
+    done = command(tmp_path, "run", "-q", "--compile-log=log.jsonl", "--region",
+                   "in*", "script.py")
+    assert done.returncode == 0, done.stderr
+    every = [json.loads(line)
+             for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert every
+    assert "inside" in (tmp_path / "log.jsonl").read_text()
+    assert f'script.py:{line_of(lines, PLACES[0])}"' not in (
+        tmp_path / "log.jsonl").read_text()
+
+    command(tmp_path, "run", "-q", "--compile-log=log.json", "script.py")
+    assert "traceEvents" in json.loads((tmp_path / "log.json").read_text())
+
+
+def test_stacks_in_comments(tmp_path: Path) -> None:
+    lines = write_program(tmp_path)
+    done = command(tmp_path, "run", "--stacks", "--kernels", "stdout", "script.py")
+    text = done.stdout.decode()
+    for place in (PLACES[1], "pt.generate_loopy"):
+        assert f"//<-   from script.py:{line_of(lines, place)} in <module>\n" in text
+    assert "run_script" not in text
+    assert "runpy" not in text
 
 
 def test_options(tmp_path: Path) -> None:

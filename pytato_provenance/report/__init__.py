@@ -1,11 +1,6 @@
 """
 A record, for people.
 
-.. automodule:: pytato_provenance.report.by_line
-.. automodule:: pytato_provenance.report.text
-.. automodule:: pytato_provenance.report.html
-.. automodule:: pytato_provenance.report.visible
-
 Nothing here needs a host. A kind of report is one file that takes a
 :class:`~pytato_provenance.record.Record`.
 """
