@@ -4,7 +4,6 @@ An array context whose arrays know their creation sites and whose kernels show t
 .. autofunction:: wrap_array_context
 .. autofunction:: unwrap_array_context
 .. autofunction:: provenance_array_context
-.. autofunction:: wrap_new_array_contexts
 
 A wrapped context is of a real subclass of its class, of the same name: what the
 application checks by ``isinstance`` holds, and so does its identity, by which
@@ -17,18 +16,14 @@ import contextlib
 import importlib
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pytato_provenance import instrument, scope
 from pytato_provenance._host import host
-from pytato_provenance._patching import PatchPoint, PatchSet
 from pytato_provenance.context_overrides import make_subclass
 from pytato_provenance.diagnostic import HostMissingError, UsageError
 from pytato_provenance.frames import register_library
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ContextT = TypeVar("ContextT")
 
@@ -39,9 +34,6 @@ _in_place: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 # The scope in which everything is recorded because a context was wrapped.
 _switched_on: scope.Scope | None = None
-
-# What wraps contexts when they are made.
-_new_contexts: PatchSet | None = None
 
 
 # {{{ which contexts
@@ -92,7 +84,9 @@ def _register_implementation(cls: type) -> None:
     if any(module.partition(".")[0] == "arraycontext" for module in modules):
         return
     if modules[-1] != "__main__":
-        register_library(modules[-1])
+        # A module that was made up has no place.
+        with contextlib.suppress(UsageError):
+            register_library(modules[-1])
 
 # }}}
 
@@ -154,6 +148,7 @@ def _wrap_clone(clone: Any, original: Any) -> None:
             if not _is_recording(type(clone)):
                 _set_class(clone, _subclass_of(type(clone)))
                 _in_place[id(clone)] = clone
+                instrument.when_disabled(_unwrap_all)
             elif _in_place.get(id(original)) is original:
                 _in_place[id(clone)] = clone
 
@@ -232,45 +227,14 @@ def unwrap_array_context(actx: ContextT) -> ContextT:
 
 
 def _unwrap_all() -> None:
-    global _switched_on, _new_contexts
+    global _switched_on
     with _lock:
         _switched_on = None
-        if _new_contexts is not None:
-            _new_contexts.restore()
-            _new_contexts = None
         for actx in list(_in_place.values()):
             base = _wrapped.get(type(actx))
             if base is not None:
                 _set_class(actx, base)
         _in_place.clear()
-
-
-def wrap_new_array_contexts(*, annotate: bool | str = True) -> None:
-    """Wrap every array context, of those that build pytato expressions, that the
-    program makes from now on until :func:`disable`: for programs that are run as they
-    are. The first one switches recording on, if nothing has before.
-
-    :arg annotate: as for :func:`enable`.
-    :raises ~pytato_provenance.diagnostic.HostMissingError: without arraycontext.
-    """
-    _library()
-
-    def wrapping(original: Callable[..., None]) -> Callable[..., None]:
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-            original(self, *args, **kwargs)
-            with contextlib.suppress(UsageError):
-                wrap_array_context(self, annotate=annotate)
-
-        return __init__
-
-    global _new_contexts
-    with _lock:
-        if _new_contexts is None:
-            _new_contexts = PatchSet([PatchPoint(
-                "arraycontext.context", "ArrayContext.__init__", wrapping,
-                "passed by every array context that is made")])
-            _new_contexts.install()
-            instrument.when_disabled(_unwrap_all)
 
 
 def provenance_array_context(cls: type[ContextT], *, annotate: bool | str = True,

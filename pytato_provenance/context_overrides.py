@@ -42,10 +42,13 @@ def _pass_on(source: Any, made: Any) -> None:
     if made is source:
         return
     if _is_container(type(source)):
-        serialize = importlib.import_module(
-            "arraycontext.container").serialize_container
-        for (_, old), (_, new) in zip(serialize(source), serialize(made), strict=True):
-            _pass_on(old, new)
+        if _is_container(type(made)):
+            serialize = importlib.import_module(
+                "arraycontext.container").serialize_container
+            parts = dict(serialize(made))
+            for key, old in serialize(source):
+                if key in parts:
+                    _pass_on(old, parts[key])
         return
     if hasattr(source, "__dict__"):
         _single.add(type(source))
@@ -162,15 +165,16 @@ def make_subclass(cls: Any, when_cloned: Callable[[Any, Any], None]) -> type:
                 f = _InRegion(f)
             return super().compile(f, *args, **kwargs)
 
-        def transform_dag(self, dag: Any) -> Any:
+        def transform_dag(self, dag: Any, *args: Any, **kwargs: Any) -> Any:
             transform = super().transform_dag
             if current_scope().record and isinstance(dag, host().node_types):
-                return through(transform)(dag)
-            return transform(dag)
+                transform = through(transform)
+            return transform(dag, *args, **kwargs)
 
-        def transform_loopy_program(self, t_unit: Any) -> Any:
+        def transform_loopy_program(self, t_unit: Any, *args: Any,
+                                    **kwargs: Any) -> Any:
             transform = super().transform_loopy_program
-            result = transform(t_unit)
+            result = transform(t_unit, *args, **kwargs)
             scope = current_scope()
             if not scope.record:
                 return result

@@ -20,6 +20,7 @@ import pyopencl.characterize
 import pytest
 
 from pytato_provenance import array_context
+from pytato_provenance.new_contexts import wrap_new_array_contexts
 
 
 class Wrapping:
@@ -41,7 +42,7 @@ class Wrapping:
             return (yield)
         from pytato_provenance import disable
 
-        array_context.wrap_new_array_contexts()
+        wrap_new_array_contexts()
         try:
             return (yield)
         finally:
