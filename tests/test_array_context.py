@@ -32,12 +32,12 @@ from pytools import obj_array  # noqa: E402
 
 import pytato_provenance as pp  # noqa: E402
 from pytato_provenance import frames, lowering  # noqa: E402
-from pytato_provenance.array_context import wrap_new_array_contexts  # noqa: E402
 from pytato_provenance.diagnostic import (  # noqa: E402
     ProvenanceLostError,
     ProvenanceWarning,
     UsageError,
 )
+from pytato_provenance.new_contexts import wrap_new_array_contexts  # noqa: E402
 from pytato_provenance.testing import assert_pristine  # noqa: E402
 
 
@@ -896,6 +896,50 @@ def test_contexts_that_are_made_later(queue: Any) -> None:
     assert type(actx) is cls
     assert type(contexts.new(cls, queue)) is cls
     assert_pristine()
+
+# }}}
+
+
+UNCHANGED = """
+import numpy as np
+import pyopencl as cl
+from arraycontext import PyOpenCLArrayContext
+{imports}
+
+queue = cl.CommandQueue(cl.create_some_context(interactive=False))
+eager = PyOpenCLArrayContext(queue)
+actx = {make}
+x = actx.from_numpy(np.ones(5))
+tripled = 3 * x
+thawed = actx.thaw(actx.freeze(tripled))
+print(actx.to_numpy(actx.np.sqrt(thawed + 1))[0])
+"""
+
+
+def test_a_program_that_is_run_as_it_is(tmp_path: Any, cl_ctx: Any) -> None:
+    from running import command
+
+    if IS_LAZY_LIBRARY:
+        imports = ("from arraycontext import PytatoPyOpenCLArrayContext\n"
+                   "from pyopencl.tools import ImmediateAllocator")
+        make = "PytatoPyOpenCLArrayContext(queue, ImmediateAllocator(queue))"
+    else:
+        imports = (f"import sys; sys.path.append({str(contexts.EXAMPLES)!r})\n"
+                   "from lazy_array_context import LazyArrayContext")
+        make = "LazyArrayContext(queue)"
+    source = UNCHANGED.format(imports=imports, make=make)
+    (tmp_path / "program.py").write_text(source)
+    done = command(tmp_path, "run", "--kernels", "stdout", "program.py",
+                   flags=["-Wignore"],
+                   PYOPENCL_CTX=cl_ctx.devices[0].platform.name)
+    output = done.stdout.decode()
+    assert done.returncode == 0, output + done.stderr.decode()
+    assert output.startswith("2.0\n")
+    tripled = next(i for i, line in enumerate(source.splitlines(), start=1)
+                   if line.startswith("tripled"))
+    # What is thawed is where it was computed, not where it was thawed.
+    second = output.split("pytato_provenance:")[2]
+    assert f"program.py:{tripled} in <module>" in second
 
 # }}}
 
