@@ -19,4 +19,10 @@ def measures(quick: bool) -> dict[str, Callable[[], list[Row]]]:
     """
     :returns: by group, what measures its rows.
     """
-    return {}
+    from benchmarks import regions
+
+    pairs = 5 if quick else 21
+    return {
+        "regions": lambda: regions.region_rows(pairs),
+        "log": lambda: regions.log_rows(pairs),
+    }

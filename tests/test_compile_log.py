@@ -24,7 +24,12 @@ import pytato_provenance as pp
 from pytato_provenance import compile_log, precompile, region
 from pytato_provenance._patching import left_behind
 from pytato_provenance.compilation.events import ORIGINS, STAGES, Line
-from pytato_provenance.diagnostic import ProvenanceWarning, UsageError
+from pytato_provenance.compilation.names import kernel_name_from_regions
+from pytato_provenance.diagnostic import (
+    NotAnArrayError,
+    ProvenanceWarning,
+    UsageError,
+)
 from pytato_provenance.lowering import kernel_source, strip_annotations
 
 
@@ -836,5 +841,48 @@ def test_slices_and_representation(hostile_log: CompileEvents) -> None:
     assert [*hostile_log[1:3]] == list(hostile_log)[1:3]
     assert f"{len(hostile_log)} events" in repr(hostile_log)
     assert str(Line("/home/somebody/heat.py", 42)) == "heat.py:42"
+
+# }}}
+
+
+# {{{ names
+
+def test_names_from_regions() -> None:
+    pp.enable()
+    x = _input()
+    assert kernel_name_from_regions(x) == "_pt_kernel"
+    with region("step/rhs"):
+        rhs = 2 * x
+        with region("flux"):
+            flux = 3 * x
+    with region("limiter"):
+        limiter = 4 * x
+    with region("7 */ int"):
+        odd = 5 * x
+    with region("名前"):
+        named = 6 * x
+    for outputs, name in (
+            (flux, "step_rhs_flux_kernel"), (rhs + flux, "step_rhs_kernel"),
+            ({"a": rhs, "b": flux}, "step_rhs_kernel"), (rhs + limiter, "_pt_kernel"),
+            (odd, "_7_int_kernel"), (named, "_pt_kernel")):
+        assert kernel_name_from_regions(outputs) == name
+    dag = pt.make_dict_of_named_arrays({"a": flux})
+    assert kernel_name_from_regions(dag, "mine") == "step_rhs_flux_kernel"
+    with region("x" * 500):
+        assert len(kernel_name_from_regions(2 * x)) < 80
+    with pytest.raises(NotAnArrayError):
+        kernel_name_from_regions(3)
+
+
+def test_named_kernel(queue: Any) -> None:
+    if "function_name" not in inspect.signature(pt.generate_loopy).parameters:
+        pytest.skip("this host does not let kernels be named")
+    pp.enable()
+    with region("if/else"):
+        y = pt.exp(_input())
+    with compile_log() as log:
+        bound = pt.generate_loopy(y, function_name=kernel_name_from_regions(y))
+        bound(queue, x=_data())
+    assert {event.kernel for event in log} == {"if_else_kernel"}
 
 # }}}
