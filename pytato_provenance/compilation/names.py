@@ -6,9 +6,7 @@ Names of kernels from regions.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from pytato_provenance._host import host
@@ -37,8 +35,12 @@ def kernel_name_from_regions(outputs: Any, default: str = "_pt_kernel") -> str:
             raise NotAnArrayError(
                 "kernel_name_from_regions takes a pytato array or a dictionary of "
                 f"arrays, not '{type(root).__name__}'")
-    regions: Mapping[str, float] = contents_of_dag(*roots).regions
-    common = os.path.commonprefix([path.split("/") for path in regions])
+    paths = [path.split("/") for path in contents_of_dag(*roots).regions]
+    common: list[str] = []
+    for parts in zip(*paths, strict=False):
+        if len(set(parts)) > 1:
+            break
+        common.append(parts[0])
     words = re.findall("[A-Za-z0-9]+", "_".join(common))
     if not words:
         return default
