@@ -334,6 +334,9 @@ def test_divided_among_the_chosen(queue: Any) -> None:
     log = _run(_Application(), queue, "first call")
     everything = log.by_region()
     assert set(everything) == {"rhs", "rhs/flux"}
+    # Inputs cost nothing: in the program of flux there is one operation.
+    assert everything["rhs/flux"] == pytest.approx(sum(
+        event.seconds for event in log.select(region="rhs/flux")))
     chosen = log.select(region="rhs/flux")
     assert chosen.by_region() == {"rhs/flux": pytest.approx(everything["rhs/flux"])}
     line = f"test_compile_log.py:{_line(_Application.build, 'pt.exp')}"

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from pytato_provenance.sites import CreationSite
 
@@ -57,9 +57,6 @@ class Line(NamedTuple):
         return f"{os.path.basename(self.filename)}:{self.lineno}"
 
 
-SiteFilter = "Callable[[CreationSite], bool]"
-
-
 class Contents:
     """Of which arrays a program consists, by their creation sites.
 
@@ -71,28 +68,31 @@ class Contents:
 
     .. autoattribute:: regions
     .. autoattribute:: lines
-    .. automethod:: share
+    .. autoattribute:: weights
+    .. autoattribute:: costs
     """
 
     def __init__(self, counts: Mapping[CreationSite | None, int],
-                 nodes: int | None = None) -> None:
+                 inputs: Mapping[CreationSite | None, int], nodes: int | None = None
+                 ) -> None:
         """
-        :arg counts: the number of arrays for each site.
+        :arg counts: for each site the number of arrays that are computed.
+        :arg inputs: for each site the number of those that are given.
         """
         self.nodes = nodes
         self._counts = dict(counts)
+        self._inputs = dict(inputs)
 
     @classmethod
-    def of(cls, sites: Iterable[CreationSite | None]) -> Contents:
+    def of(cls, arrays: Iterable[tuple[CreationSite | None, bool]]) -> Contents:
         """
-        :arg sites: the site of each array.
+        :arg arrays: the site of each array, and whether it is an input.
         """
-        counts: dict[CreationSite | None, int] = defaultdict(int)
-        total = 0
-        for site in sites:
-            counts[site] += 1
-            total += 1
-        return cls(counts, total)
+        counts: tuple[Counter[CreationSite | None], Counter[CreationSite | None]] = (
+            Counter(), Counter())
+        for site, is_input in arrays:
+            counts[is_input][site] += 1
+        return cls(*counts, sum(map(sum, (counts[0].values(), counts[1].values()))))
 
     @staticmethod
     def union(contents: Iterable[Contents]) -> Contents:
@@ -102,36 +102,37 @@ class Contents:
         contents = list(contents)
         if len(contents) == 1:
             return contents[0]
-        counts: dict[CreationSite | None, int] = defaultdict(int)
+        counts: Counter[CreationSite | None] = Counter()
+        inputs: Counter[CreationSite | None] = Counter()
         nodes: int | None = 0 if contents else None
         for item in contents:
-            for site, count in item._counts.items():
-                counts[site] += count
+            counts.update(item._counts)
+            inputs.update(item._inputs)
             nodes = None if nodes is None or item.nodes is None else nodes + item.nodes
-        return Contents(counts, nodes)
+        return Contents(counts, inputs, nodes)
 
     @cached_property
     def key(self) -> object:
         """Equal for equal contents."""
-        return self.nodes, frozenset(self._counts.items())
+        return (self.nodes, frozenset(self._counts.items()),
+                frozenset(self._inputs.items()))
 
     @cached_property
     def weights(self) -> Mapping[CreationSite, float]:
         """For each site its share of the arrays: where an array has several, each has
         its part of it."""
-        total = sum(self._counts.values()) or 1
-        weights: dict[CreationSite, float] = defaultdict(float)
-        for site, count in self._counts.items():
-            if site is not None:
-                members = site.all_sites
-                for member in members:
-                    weights[member] += count / total / len(members)
-        return weights
+        return _shares(Counter(self._counts) + Counter(self._inputs))
+
+    @cached_property
+    def costs(self) -> Mapping[CreationSite, float]:
+        """The same among the arrays that are computed, if any is: no code is generated
+        for inputs."""
+        return _shares(self._counts or self._inputs)
 
     @cached_property
     def regions(self) -> Mapping[str, float]:
-        """The share of each region whose arrays take part; that of a region within
-        another counts for the inner one."""
+        """For each region whose arrays take part, their share of the arrays; those of a
+        region within another count for the inner one."""
         shares: dict[str, float] = defaultdict(float)
         for site, weight in self.weights.items():
             if site.region is not None:
@@ -140,29 +141,28 @@ class Contents:
 
     @cached_property
     def lines(self) -> Mapping[Line, float]:
-        """The share of each :class:`Line` of the user's on which arrays were made."""
-        return self.lines_where(None)
-
-    def lines_where(self, chosen: Callable[[CreationSite], bool] | None
-                    ) -> Mapping[Line, float]:
-        """
-        :returns: the same for *chosen* sites only.
-        """
+        """For each :class:`Line` of the user's on which arrays were made, their share
+        of the arrays."""
         shares: dict[Line, float] = defaultdict(float)
         for site, weight in self.weights.items():
             line = line_of(site)
-            if line is not None and (chosen is None or chosen(site)):
+            if line is not None:
                 shares[line] += weight
         return dict(sorted(shares.items()))
 
-    def share(self, chosen: Callable[[CreationSite], bool]) -> float:
-        """
-        :returns: the share of the arrays with a site that is *chosen*.
-        """
-        return sum(weight for site, weight in self.weights.items() if chosen(site))
+
+def _shares(counts: Mapping[CreationSite | None, int]) -> Mapping[CreationSite, float]:
+    total = sum(counts.values())
+    shares: dict[CreationSite, float] = defaultdict(float)
+    for site, count in counts.items():
+        if site is not None:
+            members = site.all_sites
+            for member in members:
+                shares[member] += count / total / len(members)
+    return shares
 
 
-NOTHING_KNOWN = Contents({})
+NOTHING_KNOWN = Contents({}, {})
 """For programs that nothing of ours has seen coming."""
 
 

@@ -101,14 +101,15 @@ class CompileEvents(Sequence[CompileEvent]):
 
     def by_region(self) -> dict[str, float]:
         """
-        :returns: the seconds of each region: of each event its share.
+        :returns: the seconds of each region. What an event took is divided among the
+            arrays that are computed, equally.
         """
         return writers.seconds_by(
             self, self._chosen, lambda site: site.region)
 
     def by_line(self) -> dict[str, float]:
         """
-        :returns: the seconds of each line, as in ``"heat.py:42"``.
+        :returns: the seconds of each line, as in ``"heat.py:42"``; divided likewise.
         """
         return {str(line): seconds for line, seconds in writers.seconds_by(
             self, self._chosen, line_of).items()}

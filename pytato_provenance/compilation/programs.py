@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from loopy import CallableKernel, LoopKernel, TranslationUnit
@@ -68,11 +69,17 @@ def contents_of_nodes(nodes: Iterable[Node]) -> Contents:
     """
     :returns: what is known of the arrays among *nodes*.
     """
-    array = host().array
+    array, given = host().array, _class_of_inputs()
     return Contents.of(
-        site_of(node) for node in nodes
+        (site_of(node), isinstance(node, given)) for node in nodes
         # An entry of a dictionary is another name for its array.
         if isinstance(node, array) and type(node).__name__ != "NamedArray")
+
+
+@cache
+def _class_of_inputs() -> type:
+    import pytato.array
+    return pytato.array.InputArgumentBase  # type: ignore[no-any-return]
 
 
 def entrypoint_kernels(t_unit: Any) -> Iterator[Any]:
@@ -146,7 +153,7 @@ def contents_of(t_unit: Any, programs: Programs) -> Contents:
             found = tags.statement_sites(insn)
             for site in found.sites if found is not None else ():
                 sites[site] = sites.get(site, 0) + 1
-    return Contents(sites) if sites else NOTHING_KNOWN
+    return Contents(sites, {}) if sites else NOTHING_KNOWN
 
 
 def remember(t_unit: Any, programs: Programs) -> None:

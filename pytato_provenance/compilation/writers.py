@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 K = TypeVar("K", bound="Hashable")
 
-_ELSEWHERE = "(elsewhere)"
+_REST = "(the rest)"
 _MOST_LINES = 20
 _MOST_REGIONS = 3
 
@@ -41,12 +41,12 @@ def seconds_by(events: Iterable[CompileEvent], chosen: Choice,
     :arg chosen: the sites among which the seconds are divided, *None* for all.
     :arg key: of a site; what has none is left out.
     :returns: the seconds for each key, the most expensive first. Each event is divided
-        by the share of the arrays.
+        among the arrays that it computes.
     """
     found: dict[K, float] = defaultdict(float)
     for event in events:
         if event.seconds:
-            for site, weight in event.contents.weights.items():
+            for site, weight in event.contents.costs.items():
                 name = key(site) if chosen is None or chosen(site) else None
                 if name is not None:
                     found[name] += event.seconds * weight
@@ -123,7 +123,7 @@ def _sums(title: str, seconds: dict[K, float], total: float,
     rest = total - sum(seconds.values())
     # What is left over by rounding is no time.
     if rest > 1e-9 and total and rest / total > 1e-6:
-        rows.append((_ELSEWHERE, f"{rest:.4f}", f"{rest / total:.1%}"))
+        rows.append((_REST, f"{rest:.4f}", f"{rest / total:.1%}"))
     return ["", *_columns(rows, right=(1, 2))]
 
 # }}}
