@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -73,6 +74,12 @@ class Host:
         return tuple(part for part in parts if part is not None)
 
     @cached_property
+    def mapper(self) -> type:
+        """The base class of mappers."""
+        cls: type = importlib.import_module("pytato.transform").Mapper
+        return cls
+
+    @cached_property
     def created_at(self) -> type | None:
         """The host's own creation tag, where it has one."""
         return _optional("pytato.tags", "CreatedAt")
@@ -116,6 +123,13 @@ def host() -> Host:
 _LEAF, _NODE, _SEQUENCE, _MAPPING, _PART = range(5)
 _kinds: dict[type, int] = {}
 _names: dict[type, tuple[str, ...]] = {}
+_read: dict[type, Callable[[Any], tuple[Any, ...]] | None] = {}
+
+# What the host fills with descriptions, never with nodes.
+_WITHOUT_NODES = frozenset({
+    "access_descriptors", "axes", "axis_permutation", "dtype", "entrypoint", "name",
+    "non_equality_tags", "redn_axis_to_redn_descr", "reduction_axis", "tags",
+    "translation_unit", "var_to_reduction_descr"})
 
 
 def _kind_of(cls: type) -> int:
@@ -139,11 +153,13 @@ def _field_names(node: Node) -> tuple[str, ...]:
     names = _names.get(cls)
     if names is None:
         if not dataclasses.is_dataclass(cls):
-            return tuple(name for name in vars(node)
-                         if not name.startswith(("_memoize_dic_", "_provenance_")))
+            return tuple(name for name in vars(node) if not name.startswith(_PRIVATE))
         names = _names[cls] = tuple(field.name for field in dataclasses.fields(cls)
                                     if field.name != "non_equality_tags")
     return names
+
+
+_PRIVATE = ("_memoize_dic_", "_provenance_")
 
 
 def fields_of(node: Node) -> dict[str, Any]:
@@ -154,33 +170,86 @@ def fields_of(node: Node) -> dict[str, Any]:
     return {name: getattr(node, name) for name in _field_names(node)}
 
 
+def _reader(cls: type) -> Callable[[Any], tuple[Any, ...]] | None:
+    """
+    :returns: what reads the fields of a node that may hold nodes; *None* where each
+        node has to be asked for its attributes.
+    """
+    reader: Callable[[Any], tuple[Any, ...]] | None = None
+    if dataclasses.is_dataclass(cls):
+        names = [field.name for field in dataclasses.fields(cls)
+                 if field.name not in _WITHOUT_NODES]
+        if len(names) > 1:
+            reader = operator.attrgetter(*names)
+        else:
+            def reader(node: Any) -> tuple[Any, ...]:
+                return tuple(getattr(node, name) for name in names)
+    _read[cls] = reader
+    return reader
+
+
 def children_of(node: Node) -> list[Node]:
     """
     :returns: the nodes that *node* refers to directly, in the order of its fields, one
         entry a reference: operands, bindings, array-valued shapes and indices,
         containers, functions.
     """
+    cls = type(node)
+    try:
+        reader = _read[cls]
+    except KeyError:
+        reader = _reader(cls)
+    values: Iterable[Any]
+    if reader is not None:
+        values = reader(node)
+    else:
+        values = [value for name, value in vars(node).items()
+                  if _kinds.get(type(value)) != _LEAF and name not in _WITHOUT_NODES
+                  and not name.startswith(_PRIVATE)]
     children: list[Node] = []
-    values = [getattr(node, name) for name in _field_names(node)]
-    while values:
-        deeper: list[Any] = []
-        for value in values:
-            cls = type(value)
-            kind = _kinds.get(cls)
-            if kind is None:
-                kind = _kind_of(cls)
-            if kind == _LEAF:
-                continue
-            if kind == _NODE:
-                children.append(value)
-            elif kind == _SEQUENCE:
-                deeper.extend(value)
-            elif kind == _MAPPING:
-                deeper.extend(value.values())
-            else:
-                deeper.extend(fields_of(value).values())
-        values = deeper
+    for value in values:
+        kind = _kinds.get(type(value))
+        if kind == _LEAF:
+            continue
+        if kind == _NODE:
+            children.append(value)
+        elif kind == _SEQUENCE or kind == _MAPPING:
+            # Written out: this is where most of a traversal's time goes.
+            for item in value if kind == _SEQUENCE else value.values():
+                kind = _kinds.get(type(item))
+                if kind == _NODE:
+                    children.append(item)
+                elif kind != _LEAF:
+                    _add_nodes_in(item, children)
+        else:
+            _add_nodes_in(value, children)
     return children
+
+
+def _add_nodes_in(value: Any, found: list[Node]) -> None:
+    cls = type(value)
+    kind = _kinds.get(cls)
+    if kind is None:
+        kind = _kind_of(cls)
+    if kind == _NODE:
+        found.append(value)
+        return
+    if kind == _SEQUENCE:
+        items = value
+    elif kind == _MAPPING:
+        items = value.values()
+    elif kind == _PART:
+        items = fields_of(value).values()
+    else:
+        return
+    for item in items:
+        kind = _kinds.get(type(item))
+        if kind == _LEAF:
+            continue
+        if kind == _NODE:
+            found.append(item)
+        else:
+            _add_nodes_in(item, found)
 
 
 def map_children(node: Node, value: Any, function: Callable[[Node], Any]) -> Any:
@@ -226,16 +295,17 @@ def nodes_in_post_order(*roots: Node) -> list[Node]:
     while pending:
         node = pending[-1]
         key = id(node)
-        if key in entered:
-            pending.pop()
-            if key not in left:
-                left.add(key)
-                order.append(node)
-            continue
-        entered.add(key)
-        for child in reversed(children_of(node)):
-            if id(child) not in entered:
-                pending.append(child)
+        if key not in entered:
+            entered.add(key)
+            children = children_of(node)
+            if children:
+                children.reverse()
+                pending.extend([child for child in children if id(child) not in entered])
+                continue
+        pending.pop()
+        if key not in left:
+            left.add(key)
+            order.append(node)
     return order
 
 # }}}

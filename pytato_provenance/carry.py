@@ -3,143 +3,380 @@ What a mapper must remember to carry sites from its input to its result.
 
 .. autoclass:: Carry
 .. autofunction:: carry_of
+.. autofunction:: outermost
+.. autofunction:: kind_of_mapper
+.. autodata:: made_nodes
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from functools import cache
 from typing import Any
 
 from pytato_provenance._host import Node, children_of, host, nodes_in_post_order
-from pytato_provenance.history import HistoryStep
-from pytato_provenance.merging import (
-    differs_beyond_children,
-    has_equal_nodes,
-    spread_sites,
-)
-from pytato_provenance.scope import current_scope
-from pytato_provenance.sites import CreationSite, site_of_code
-from pytato_provenance.tags import history_of, replace_site, set_site, site_of
+from pytato_provenance.frames import is_host_code
+from pytato_provenance.scope import current_scope, origin, origin_setters, warn_once
+from pytato_provenance.steps import record_step
+from pytato_provenance.tags import set_site, site_of
+
+
+made_nodes: ContextVar[set[int] | None] = ContextVar(
+    "pytato_provenance_made_nodes", default=None)
+"""The identities of the arrays that were made since the outermost call of a mapper
+began: nobody else has seen them. Filled by the hooks of constructors, so only while
+recording. Identities suffice: whatever lives and has one of them was made since."""
+
+_active: ContextVar[tuple[Carry, ...]] = ContextVar(
+    "pytato_provenance_active_mappers", default=())
 
 
 class Carry:
-    """What one mapper has seen, over all calls of it. A context manager around the
-    outermost call.
+    """What one mapper has seen, over all calls of it.
 
-    .. automethod:: enter
+    .. attribute:: mapper
+
+        The mapper while a call of it is under way, else *None*.
+
+    .. attribute:: active
+
+        Whether a call of the mapper is under way.
+
+    .. attribute:: tracks
+
+        Whether it takes equal nodes of its input for one without a word, so that it
+        has to be noticed here.
+
+    .. attribute:: mapped
+
+        While it does: what was mapped to what, in order.
+
+    .. attribute:: collapsed
+
+        Pairs of equal nodes that were made in place of different ones: the one that
+        stays, and the one that is dropped.
+
+    .. attribute:: found_duplicates
+
+        Whether equal nodes of the input were met.
+
+    .. attribute:: returned
+
+        What the calls before this one have returned.
+
     .. automethod:: inherit
-    .. automethod:: leave
+    .. automethod:: note_hit
+    .. automethod:: note_result
     """
 
-    __slots__ = ("_before", "active", "seen")
+    __slots__ = ("_made_for_host", "_root", "_root_nodes", "_watched", "active",
+                 "collapsed", "found_duplicates", "mapped", "mapper", "part_of",
+                 "returned", "seen", "tracks", "visited")
 
     def __init__(self) -> None:
+        self.mapper: Any = None
         self.active = False
-        # Holds the nodes, as the mapper's own cache does: an identity stays theirs.
-        self.seen: dict[int, Node] = {}
-        self._before: list[Node] = []
+        self.tracks = False
+        # Of what the mapper keeps alive itself: an identity stays theirs.
+        self.visited: set[int] = set()
+        self.seen: set[int] = set()
+        self.mapped: list[tuple[Node, Any]] = []
+        self.collapsed: list[tuple[Any, Any]] = []
+        self.found_duplicates = False
+        self.returned: list[Any] = []
+        self.part_of: Carry | None = None
+        self._root: Node = None
+        self._root_nodes: set[int] | None = None
+        self._made_for_host: set[int] = set()
+        self._watched: list[tuple[Any, str]] = []
 
-    def __enter__(self) -> Carry:
-        self.active = True
-        return self
+    # {{{ what happens on the way
 
-    def __exit__(self, *exc_info: object) -> None:
-        self.active = False
-        self._before = []
+    def note_hit(self, expr: Node) -> None:
+        """The mapper has a result for *expr* already. If *expr* is not what the result
+        was made for, it is equal to that."""
+        if id(expr) not in self.visited:
+            self.visited.add(id(expr))
+            self.whole().found_duplicates = True
 
-    def enter(self, expr: Node, merges: bool = True) -> Node:
+    def note_result(self, expr: Node, result: Any) -> None:
+        """The mapper keeps *result* for *expr*."""
+        self.visited.add(id(expr))
+        self.whole().mapped.append((expr, result))
+
+    def whole(self) -> Carry:
         """
-        :arg expr: the input of the mapper.
-        :arg merges: whether the mapper may merge equal nodes.
-        :returns: *expr*, in which equal nodes know all their sites.
+        :returns: the carry of the mapper that this one's was cloned from for the body
+            of a function, or this one.
         """
-        if not isinstance(expr, host().node_types):
-            return expr
-        if id(expr) not in self.seen:
-            nodes = nodes_in_post_order(expr)
-            if merges and has_equal_nodes(nodes):
-                spread = spread_sites(expr, nodes)
-                if spread is not expr:
-                    expr = spread
-                    nodes = nodes_in_post_order(expr)
-            self.seen.update((id(node), node) for node in nodes)
-        if current_scope().audit is not None:
-            self._before = nodes_in_post_order(expr)
-        return expr
+        carry = self
+        while carry.part_of is not None:
+            carry = carry.part_of
+        return carry
 
-    def inherit(self, result: Any, replaced: Node, mapper: Any) -> None:
+    def inherit(self, result: Any, replaced: Node, *, alone: bool = False) -> None:
         """Give *result*, and what was newly made beneath it, the site of *replaced*.
 
-        :arg result: what a mapper returned for *replaced*: a node, or anything.
-        :arg mapper: names the pass in the history, if that is recorded.
+        :arg result: what the mapper returned for *replaced*: a node, or anything.
+        :arg alone: whether nothing beneath *result* can be new.
         """
-        seen = self.seen
-        if id(result) in seen or not isinstance(result, host().node_types):
+        if id(result) in self.seen or not isinstance(result, host().node_types):
             return
         site = site_of(replaced)
-        seen[id(result)] = result
         scope = current_scope()
-        if scope.record and not scope.history and (
-                site is None or site_of(result) is not None):
-            # The constructors were hooked: nothing beneath lacks what it can have.
-            return
+        if scope.history:
+            record_step(self._new_nodes(result, made_nodes.get() or ()), replaced,
+                        self.mapper)
+        if site is not None and (not scope.record or site_of(result) is None):
+            # Where constructors are hooked, nothing beneath lacks what it can have.
+            for node in (result,) if alone else self._new_nodes(result):
+                if site_of(node) is None and self._is_new(node):
+                    set_site(node, site)
+        self.seen.add(id(result))
+
+    def _new_nodes(self, result: Node, made: Any = None) -> list[Node]:
+        """The nodes at and beneath *result* that the mapper has not come upon, or of
+        these those in *made*."""
+        new: list[Node] = []
         pending = [result]
+        entered = {id(result)}
         while pending:
             node = pending.pop()
-            if isinstance(node, host().array):
-                if site is not None and site_of(node) is None:
-                    set_site(node, site)
-                if scope.history:
-                    _add_step(node, replaced, mapper)
+            if not (self._is_new(node) if made is None else id(node) in made):
+                continue
+            new.append(node)
             for child in children_of(node):
-                if id(child) not in seen:
-                    seen[id(child)] = child
+                key = id(child)
+                if key not in entered and key not in self.seen:
+                    entered.add(key)
                     pending.append(child)
+        return new
 
-    def leave(self, result: Any, mapper: Any) -> Any:
-        """Audit, if that was asked for.
+    def _is_new(self, node: Node) -> bool:
+        if id(node) in self.visited:
+            return False
+        if self._root_nodes is None:
+            self._root_nodes = {id(each) for each in nodes_in_post_order(self._root)}
+        return id(node) not in self._root_nodes
+
+    # }}}
+
+    # {{{ the outermost call
+
+    def enter(self, mapper: Any, expr: Node, called_by_host: bool
+              ) -> Token[set[int] | None] | None:
+        """The outermost call of the mapper begins.
+
+        :arg called_by_host: whether it is the host's own code that calls it, so that
+            the user does not get to see what the mapper returns.
+        :returns: what :meth:`exit` is to be given.
+        """
+        self.mapper = mapper
+        self.active = True
+        self._root = expr
+        self._root_nodes = None
+        self.tracks = (kind_of_mapper(type(mapper)) == MERGING
+                       and _merges_silently(mapper))
+        around = _active.get()
+        functions = getattr(mapper, "_function_cache", None)
+        self.part_of = None if functions is None else next(
+            (carry for carry in around
+             if getattr(carry.mapper, "_function_cache", None) is functions), None)
+        _active.set((*around, self))
+        for name in ("_cache", "_function_cache"):
+            self._watch(getattr(mapper, name, None))
+        if not called_by_host:
+            self._made_for_host = set()
+            self.mapped.clear()
+        if made_nodes.get() is not None:
+            return None
+        return made_nodes.set(self._made_for_host)
+
+    def exit(self, token: Token[set[int] | None] | None) -> None:
+        """The outermost call of the mapper ends, with or without a result."""
+        for watched, name in self._watched:
+            watched.__dict__.pop(name, None)
+        self._watched.clear()
+        if token is not None:
+            made_nodes.reset(token)
+        _active.set(tuple(carry for carry in _active.get() if carry is not self))
+        self.active = False
+        # Neither a circle nor the input is to be left.
+        self.mapper = self._root = self._root_nodes = self.part_of = None
+        self.collapsed.clear()
+        self.found_duplicates = False
+
+    def leave(self, result: Any) -> Any:
+        """Let the survivors of merges know all their sites.
 
         :arg result: what the outermost call of the mapper returns.
-        :returns: *result*.
+        :returns: *result*, or what is to be returned in its place.
         """
-        scope = current_scope()
-        if scope.audit is not None:
-            from pytato_provenance.auditing import check, compare, roots
-            check(compare(self._before, nodes_in_post_order(*roots(result)),
-                          type(mapper).__qualname__), scope.audit)
+        if self.part_of is not None:
+            return result
+        if self.collapsed or self.found_duplicates:
+            from pytato_provenance.survivors import settled
+            try:
+                result = settled(self, self._root, result)
+            except Exception as error:
+                warn_once(error)
+        self.returned.append(result)
         return result
 
+    def _watch(self, host_cache: Any) -> None:
+        """Have a cache of the mapper say what goes in, and what is found in it."""
+        if not hasattr(host_cache, "__dict__"):
+            return
+        for name, watched in (("add", _watched_add), ("retrieve", _watched_retrieve)):
+            original = getattr(host_cache, name, None)
+            if (original is not None and name not in host_cache.__dict__
+                    and (name == "add" or self.tracks)):
+                host_cache.__dict__[name] = watched(self, original)
+                self._watched.append((host_cache, name))
 
-def _add_step(node: Node, replaced: Node, mapper: Any) -> None:
-    if not differs_beyond_children(node, replaced):
-        return
-    site = site_of(node)
-    if site is None:
-        return
-    old, new = type(replaced).__name__, type(node).__name__
-    step = HistoryStep(type(mapper).__qualname__,
-                       f"{old} -> {new}" if old != new else f"{old} rewritten",
-                       _rewriting_code(mapper, replaced))
-    replace_site(node, site, history_of(replaced).extended(step))
-
-
-def _rewriting_code(mapper: Any, replaced: Node) -> CreationSite | None:
-    """Where the user's code lies that a mapper runs for a node."""
-    function = getattr(mapper, "map_fn", None)
-    function = getattr(function, "__wrapped__", function)
-    if function is None:
-        function = getattr(type(mapper), getattr(replaced, "_mapper_method", ""), None)
-    code = getattr(function, "__code__", None)
-    return None if code is None else site_of_code(code, function.__module__)
+    # }}}
 
 
-_ATTRIBUTE = "_provenance_carry"
+def _watched_add(carry: Carry, add: Callable[..., Any]) -> Callable[..., Any]:
+    tracks = carry.tracks
+
+    def watched_add(inputs: Any, result: Any) -> Any:
+        kept = add(inputs, result)
+        if kept is not result:
+            carry.whole().collapsed.append((_node_in(kept), _node_in(result)))
+        if tracks:
+            carry.note_result(inputs.expr, _node_in(kept))
+        if result is not inputs.expr and current_scope().history:
+            carry.inherit(result, inputs.expr)
+        return kept
+
+    return watched_add
+
+
+def _watched_retrieve(carry: Carry, retrieve: Callable[..., Any]
+                      ) -> Callable[..., Any]:
+    def watched_retrieve(inputs: Any) -> Any:
+        result = retrieve(inputs)
+        carry.note_hit(inputs.expr)
+        return result
+
+    return watched_retrieve
+
+
+def _node_in(result: Any) -> Any:
+    """The node that a mapper's result is about, where that is a record around it."""
+    if isinstance(result, host().node_types):
+        return result
+    return getattr(result, "expr", result)
+
+
+def outermost(carry: Carry, mapper: Any, function: Callable[..., Any], expr: Node,
+              args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """
+    :arg carry: that of *mapper*.
+    :arg function: what maps, in the outermost call of *mapper*.
+    :returns: what it returns for *expr*, survivors of merges knowing all their sites,
+        audited if that was asked for.
+    """
+    audit = current_scope().audit
+    before = nodes_in_post_order(expr) if audit is not None and isinstance(
+        expr, host().node_types) else []
+    token = carry.enter(mapper, expr, _is_called_by_host())
+    audited = carry.part_of is None
+    origin_token = origin.set(expr)
+    try:
+        result = carry.leave(function(expr, *args, **kwargs))
+    finally:
+        origin.reset(origin_token)
+        carry.exit(token)
+    if audit is not None and audited:
+        from pytato_provenance.auditing import check, compare, roots
+        check(compare(before, nodes_in_post_order(*roots(result)),
+                      type(mapper).__qualname__), audit)
+    return result
+
+
+origin_setters.add(id(outermost.__code__))
+
+
+def _is_called_by_host() -> bool:
+    frame = sys._getframe(2)
+    while True:
+        code = frame.f_code
+        if not (code.co_filename.startswith(_OUR_FOLDER)
+                or (code.co_name in ("rec", "__call__")
+                    and is_host_code(code.co_filename))):
+            return is_host_code(code.co_filename)
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+
+
+_OUR_FOLDER = __file__.rpartition("carry.py")[0]
+
+
+# {{{ mappers
+
+OTHER, MERGING = 1, 2
+mapper_kinds: dict[type, int] = {}
+"""For each class of mappers: whether it makes arrays and merges equal ones."""
+
+
+def kind_of_mapper(cls: type) -> int:
+    """
+    :returns: the entry of *cls* in :data:`mapper_kinds`, which is made if need be.
+    """
+    kind = mapper_kinds.get(cls)
+    if kind is None:
+        kind = mapper_kinds[cls] = (
+            MERGING if issubclass(cls, _merging_mappers())
+            or getattr(cls, "_preserves_created_at", False) else OTHER)
+    return kind
+
+
+_MERGING_MAPPERS = {
+    "pytato.transform": ("TransformMapper", "TransformMapperWithExtraArgs",
+                         "CopyMapper"),
+    "pytato.transform.materialize": ("MPMSMaterializer",),
+}
+
+
+@cache
+def _merging_mappers() -> tuple[type, ...]:
+    import importlib
+
+    found: list[type] = []
+    for module, names in _MERGING_MAPPERS.items():
+        try:
+            namespace = importlib.import_module(module)
+        except ImportError:
+            continue
+        found.extend(getattr(namespace, name) for name in names
+                     if hasattr(namespace, name))
+    return tuple(found)
+
+
+def _merges_silently(mapper: Any) -> bool:
+    """Whether *mapper* takes equal nodes for one, rather than refuse them."""
+    host_cache = getattr(mapper, "_cache", None)
+    if host_cache is not None:
+        return not getattr(host_cache, "err_on_collision", False)
+    return isinstance(getattr(mapper, "cache", None), dict)
+
+
+CARRY = "_provenance_carry"
+"""The attribute of a mapper that holds its :class:`Carry`."""
 
 
 def carry_of(mapper: Any) -> Carry:
     """
     :returns: the one :class:`Carry` of *mapper*.
     """
-    carry = mapper.__dict__.get(_ATTRIBUTE)
+    carry: Carry | None = mapper.__dict__.get(CARRY)
     if carry is None:
-        carry = mapper.__dict__[_ATTRIBUTE] = Carry()
+        carry = mapper.__dict__[CARRY] = Carry()
     return carry
+
+# }}}

@@ -8,7 +8,9 @@ What runs in the host's place while its factories and mappers are patched.
 .. autofunction:: container_with_site
 .. autofunction:: result_inherits
 .. autofunction:: dispatch_with_origin
-.. autofunction:: function_under_origin
+.. autofunction:: call_as_outermost
+.. autofunction:: cached_rec
+.. autofunction:: copy_as_one
 
 Each takes the original and returns the replacement.
 """
@@ -16,12 +18,26 @@ Each takes the original and returns the replacement.
 from __future__ import annotations
 
 import sys
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance import regions as _regions, scope as _scope_module
-from pytato_provenance.carry import carry_of
-from pytato_provenance.scope import current_scope, origin, tags_for_new_array
+from pytato_provenance._host import host
+from pytato_provenance.carry import (
+    CARRY,
+    MERGING,
+    carry_of,
+    kind_of_mapper,
+    made_nodes,
+    mapper_kinds as _mapper_kinds,
+    outermost,
+)
+from pytato_provenance.scope import (
+    current_scope,
+    origin,
+    origin_setters,
+    tags_for_new_array,
+)
 from pytato_provenance.sites import UNKNOWN
 from pytato_provenance.tags import (
     CreatedAt,
@@ -42,7 +58,9 @@ _set_origin = origin.set
 _get_origin = origin.get
 _get_scope = _scope_module._scope.get
 _reset_origin = origin.reset
+_get_made = made_nodes.get
 _NO_TAGS: frozenset[Tag] = frozenset()
+_ABSENT = object()
 
 
 def created_at_seam(original: Callable[..., frozenset[Tag]]) -> Callable[..., Any]:
@@ -73,6 +91,9 @@ def created_at_seam(original: Callable[..., frozenset[Tag]]) -> Callable[..., An
 def post_init_with_site(original: Callable[[Any], None]) -> Callable[[Any], None]:
     """For arrays that the development host makes without asking for a tag."""
     def __post_init__(self: Any) -> None:
+        made = _get_made()
+        if made is not None:
+            made.add(id(self))
         for tag in self.non_equality_tags:
             if tag.__class__ is CreatedAt:
                 break
@@ -106,6 +127,9 @@ def dataclass_init_with_site(original: Callable[..., None]) -> Callable[..., Non
     """Under ``python -O`` the development host's arrays have no ``__post_init__``."""
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
+        made = _get_made()
+        if made is not None:
+            made.add(id(self))
         if current_scope().record and not has_site(self):
             _complete(self)
 
@@ -116,6 +140,9 @@ def init_with_site(original: Callable[..., None]) -> Callable[..., None]:
     """The released host's one constructor of all arrays."""
     def __init__(self: Any, tags: frozenset[Tag] = _NO_TAGS) -> None:
         original(self, tags)
+        made = _get_made()
+        if made is not None:
+            made.add(id(self))
         # A set that has a site comes from the node that this one is a copy of.
         if type(tags) is not SitedTags:
             sited = tags_for_new_array(1)
@@ -130,6 +157,9 @@ def container_with_site(original: Callable[..., None]) -> Callable[..., None]:
     asked for, and are the call's."""
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
+        made = _get_made()
+        if made is not None:
+            made.add(id(self))
         if current_scope().record and not has_site(self):
             tags = tags_for_new_array()
             if tags is not None:
@@ -155,6 +185,7 @@ def result_inherits(origin_of: Callable[[Any, str], Any]
             finally:
                 _reset_origin(token)
 
+        origin_setters.add(id(__getitem__.__code__))
         return __getitem__
 
     return wrap
@@ -175,57 +206,71 @@ def dispatch_with_origin(original: Callable[..., Any]) -> Callable[..., Any]:
             # What has no method is for the host to judge: a base class's, or an error.
             return (original(self, expr, *args, **kwargs) if method is None
                     else method(expr, *args, **kwargs))
-        merges = _is_transform(type(self))
-        carry = None
-        if merges or scope.history or scope.audit is not None:
-            carry = carry_of(self)
-            if not carry.active:
-                with carry:
-                    return carry.leave(
-                        rec(self, carry.enter(expr, merges), *args, **kwargs), self)
+        kind = _mapper_kinds.get(self.__class__) or kind_of_mapper(self.__class__)
+        if kind == MERGING or scope.history or scope.audit is not None:
+            carry = self.__dict__.get(CARRY)
+            if carry is None or not carry.active:
+                return outermost(carry_of(self), self, partial(rec, self), expr, args,
+                                 kwargs)
         token = _set_origin(expr)
         try:
             result = (original(self, expr, *args, **kwargs) if method is None
                       else method(expr, *args, **kwargs))
         finally:
             _reset_origin(token)
-        if scope.history and carry is not None and result is not expr:
-            carry.inherit(result, expr, self)
+        if scope.history and result is not expr:
+            carry_of(self).inherit(result, expr)
+        return result
+
+    origin_setters.add(id(rec.__code__))
+    return rec
+
+
+def call_as_outermost(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The host's ``Mapper.__call__``: where a transform begins and ends."""
+    def __call__(self: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
+        scope = current_scope()
+        if scope.record and (kind_of_mapper(self.__class__) == MERGING or scope.history
+                             or scope.audit is not None):
+            carry = carry_of(self)
+            if not carry.active:
+                return outermost(carry, self, partial(original, self), expr, args,
+                                 kwargs)
+        return original(self, expr, *args, **kwargs)
+
+    return __call__
+
+
+def cached_rec(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The released host's ``CopyMapper.rec``: its cache takes equal nodes for one."""
+    from pytato.transform import CopyMapper
+
+    def rec(self: Any, expr: Any) -> Any:
+        carry = self.__dict__.get(CARRY)
+        tracks = carry is not None and carry.active and carry.tracks
+        result = self.cache.get(expr, _ABSENT)
+        if result is not _ABSENT:
+            if tracks:
+                carry.note_hit(expr)
+            return result
+        result = super(CopyMapper, self).rec(expr)
+        self.cache[expr] = result
+        if tracks:
+            carry.note_result(expr, result)
         return result
 
     return rec
 
 
-@cache
-def _is_transform(cls: type) -> bool:
-    """Whether mappers of class *cls* make arrays, and merge equal ones."""
-    import pytato.transform as pt
-    names = ("TransformMapper", "TransformMapperWithExtraArgs", "CopyMapper")
-    return issubclass(cls, tuple(
-        getattr(pt, name) for name in names if hasattr(pt, name)))
+def copy_as_one(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The host's ``copy_dict_of_named_arrays``: one call of the mapper, not one for
+    each entry."""
+    def copy_dict_of_named_arrays(source_dict: Any, copy_mapper: Any) -> Any:
+        if current_scope().record and isinstance(copy_mapper, host().mapper):
+            carry = carry_of(copy_mapper)
+            if not carry.active:
+                return outermost(carry, copy_mapper, original, source_dict,
+                                 (copy_mapper,), {})
+        return original(source_dict, copy_mapper)
 
-
-def function_under_origin(original: Callable[..., None]) -> Callable[..., None]:
-    """For the mapper that applies the user's function to each node before it
-    dispatches it: what the function makes is made in place of that node."""
-    def __init__(self: Any, map_fn: Callable[[Any], Any], *args: Any,
-                 **kwargs: Any) -> None:
-        if not isinstance(map_fn, _UnderOrigin):
-            map_fn = _UnderOrigin(map_fn)
-        original(self, map_fn, *args, **kwargs)
-
-    return __init__
-
-
-class _UnderOrigin:
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.__wrapped__ = function
-
-    def __call__(self, expr: Any) -> Any:
-        if not current_scope().record:
-            return self.__wrapped__(expr)
-        token = _set_origin(expr)
-        try:
-            return self.__wrapped__(expr)
-        finally:
-            _reset_origin(token)
+    return copy_dict_of_named_arrays

@@ -3,7 +3,10 @@ Which nodes are equal, and what equal nodes know of each other's sites.
 
 .. autofunction:: equal_classes
 .. autofunction:: has_equal_nodes
+.. autofunction:: merged_sites
 .. autofunction:: spread_sites
+.. autofunction:: rebuilt
+.. autofunction:: corresponding_nodes
 
 Never by the host's ``==``, which the released host answers in exponential time:
 classes are interned bottom-up by type, fields and the classes of the children, in
@@ -12,8 +15,8 @@ linear time and without recursion.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pytato_provenance._host import (
@@ -117,6 +120,24 @@ def equal_classes(nodes: Iterable[Node]) -> dict[int, int]:
     return classes
 
 
+def _classes_by_hash(nodes: list[Node]) -> dict[int, int]:
+    """Like :func:`equal_classes`, asking the host for its hashes first: what no other
+    node's hash is equal to is not looked at. For nodes that a mapper is to hash
+    anyway."""
+    # Children first: the host's recursive hash finds them cached.
+    hashes = [hash(node) for node in nodes]
+    counts = Counter(hashes)
+    numbers: dict[Any, int] = {}
+    classes: dict[int, int] = {}
+    for node, value in zip(nodes, hashes, strict=True):
+        if counts[value] == 1:
+            classes[id(node)] = -1 - len(classes)
+        else:
+            key = _key(node, classes)
+            classes[id(node)] = numbers.setdefault(key, len(numbers))
+    return classes
+
+
 def _namespaces(nodes: Iterable[Node], classes: Mapping[int, int]) -> dict[int, int]:
     """The class of the traced function in whose body a node lies: equal nodes of two
     namespaces are never merged."""
@@ -151,15 +172,17 @@ def has_equal_nodes(nodes: Iterable[Node]) -> bool:
 
 def merged_sites(nodes: Iterable[Node]) -> dict[int, CreationSite]:
     """
-    :arg nodes: nodes, children first.
+    :arg nodes: nodes, children first, that a mapper of the host has hashed or will.
     :returns: by identity, for each node with an equal one of another site, the union.
     """
     nodes = list(nodes)
-    classes = equal_classes(nodes)
+    classes = _classes_by_hash(nodes)
     spaces = _namespaces(nodes, classes)
     groups: dict[tuple[int | None, int], list[Node]] = defaultdict(list)
     for node in nodes:
-        groups[spaces.get(id(node)), classes[id(node)]].append(node)
+        number = classes[id(node)]
+        if number >= 0:
+            groups[spaces.get(id(node)), number].append(node)
     merged: dict[int, CreationSite] = {}
     for group in groups.values():
         if len(group) > 1:
@@ -168,6 +191,50 @@ def merged_sites(nodes: Iterable[Node]) -> dict[int, CreationSite]:
                 union = merge_sites(sites)
                 merged.update((id(node), union) for node in group)
     return merged
+
+
+def compares_by_identity(node: Node) -> bool:
+    """
+    :returns: whether *node* is equal to no other node, a copy of it included.
+    """
+    return isinstance(node, host().array) and _compares_by_identity(node)
+
+
+def rebuilt(nodes: Iterable[Node], sites: Mapping[int, CreationSite]
+            ) -> dict[int, Node]:
+    """
+    :arg nodes: nodes, children first.
+    :arg sites: by identity, the sites that some of *nodes* are to have.
+    :returns: by identity, what is to stand for a node: copies, equal to what they are
+        copies of, that have their *sites*, and copies of what refers to these. Inputs
+        that compare by identity are never copied.
+    """
+    replaced: dict[int, Node] = {}
+
+    def replacement(child: Node) -> Node:
+        return replaced.get(id(child), child)
+
+    for node in nodes:
+        if compares_by_identity(node):
+            continue
+        changes = {}
+        for name, value in fields_of(node).items():
+            new = map_children(node, value, replacement)
+            if new is not value:
+                changes[name] = new
+        site = sites.get(id(node))
+        if getattr(node, "_mapper_method", None) == "map_named_call_result":
+            # Its site is that of the function's result, and the host relies on there
+            # being one object for a call and a name.
+            if changes:
+                replaced[id(node)] = changes["_container"][node.name]
+        elif changes:
+            new_node = shallow_copy(node, **changes)
+            replaced[id(node)] = (new_node if site is None
+                                  else with_site(new_node, site))
+        elif site is not None and site_of(node) is not site:
+            replaced[id(node)] = with_site(node, site)
+    return replaced
 
 
 def spread_sites(root: Node, nodes: Iterable[Node] | None = None) -> Node:
@@ -181,31 +248,40 @@ def spread_sites(root: Node, nodes: Iterable[Node] | None = None) -> Node:
     """
     nodes = nodes_in_post_order(root) if nodes is None else list(nodes)
     merged = merged_sites(nodes)
-    if not merged:
-        return root
-    replaced: dict[int, Node] = {}
+    return rebuilt(nodes, merged).get(id(root), root) if merged else root
 
-    def replacement(child: Node) -> Node:
-        return replaced.get(id(child), child)
 
-    for node in nodes:
-        if isinstance(node, host().array) and _compares_by_identity(node):
-            # A copy of it would be another input.
+def corresponding_nodes(one: Node, other: Node) -> Iterator[tuple[Node, Node]]:
+    """
+    :arg one: a node.
+    :arg other: a node that is equal to it.
+    :returns: the pairs of distinct nodes that stand at the same place in both.
+    """
+    entered: set[tuple[int, int]] = set()
+    pending = [(one, other)]
+    while pending:
+        pair = pending.pop()
+        key = id(pair[0]), id(pair[1])
+        if key[0] == key[1] or key in entered:
             continue
-        changes = {}
-        for name, value in fields_of(node).items():
-            new = map_children(node, value, replacement)
-            if new is not value:
-                changes[name] = new
-        site = merged.get(id(node))
-        if changes:
-            new_node = (
-                # The one that the host's mappers get when they ask the new call.
-                changes["_container"][node.name]
-                if getattr(node, "_mapper_method", "") == "map_named_call_result"
-                else shallow_copy(node, **changes))
-            replaced[id(node)] = (new_node if site is None
-                                  else with_site(new_node, site))
-        elif site is not None and site_of(node) is not site:
-            replaced[id(node)] = with_site(node, site)
-    return replaced.get(id(root), root)
+        entered.add(key)
+        yield pair
+        mine, others = (fields_of(node) for node in pair)
+        for name, value in mine.items():
+            _add_pairs(value, others.get(name), pending)
+
+
+def _add_pairs(one: Any, other: Any, pairs: list[tuple[Node, Node]]) -> None:
+    if one is other or type(one) is not type(other):
+        return
+    if isinstance(one, host().node_types):
+        pairs.append((one, other))
+    elif isinstance(one, tuple | list):
+        for mine, others in zip(one, other, strict=False):
+            _add_pairs(mine, others, pairs)
+    elif isinstance(one, Mapping):
+        # Equal mappings may have been filled in different orders.
+        for key, mine in one.items():
+            _add_pairs(mine, other.get(key), pairs)
+    elif isinstance(one, host().part_types):
+        _add_pairs(fields_of(one), fields_of(other), pairs)

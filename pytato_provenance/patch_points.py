@@ -8,7 +8,7 @@ What of the host is hooked, and why: one table.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytato_provenance import dispatch, graphs
 from pytato_provenance._host import host
@@ -19,17 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-def has(module: str, path: str) -> Callable[[], bool]:
-    def probe() -> bool:
-        try:
-            owner = importlib.import_module(module)
-            for name in path.split("."):
-                owner = getattr(owner, name)
-        except (ImportError, AttributeError):
-            return False
-        return True
+def _find(module: str, path: str) -> Any:
+    """What *path* is in *module*, or *None*."""
+    try:
+        owner = importlib.import_module(module)
+        for name in path.split("."):
+            owner = getattr(owner, name)
+    except (ImportError, AttributeError):
+        return None
+    return owner
 
-    return probe
+
+def has(module: str, path: str) -> Callable[[], bool]:
+    return lambda: _find(module, path) is not None
 
 
 def _keeps_tags_apart() -> bool:
@@ -108,10 +110,21 @@ _POINTS = (
         "pytato.transform", "Mapper.rec", dispatch.dispatch_with_origin,
         "a node that a mapper makes inherits from the node it replaces"),
     PatchPoint(
-        "pytato.transform", "CachedMapAndCopyMapper.__init__",
-        dispatch.function_under_origin,
-        "what the user's function makes of a node inherits from that node",
-        has("pytato.transform", "CachedMapAndCopyMapper")),
+        "pytato.transform", "Mapper.__call__", dispatch.call_as_outermost,
+        "where a transform ends: survivors of merges are to know all their sites"),
+    PatchPoint(
+        "pytato.transform", "TransformMapper.__call__", dispatch.call_as_outermost,
+        "the same, overridden",
+        lambda: "__call__" in vars(_find("pytato.transform", "TransformMapper")
+                                   or object)),
+    PatchPoint(
+        "pytato.transform", "CopyMapper.rec", dispatch.cached_rec,
+        "the released host's cache takes equal nodes for one", _one_constructor),
+    PatchPoint(
+        "pytato.transform", "copy_dict_of_named_arrays", dispatch.copy_as_one,
+        "the host maps the entries of a dictionary one by one; preprocessing asks for "
+        "it when it needs it",
+        has("pytato.transform", "copy_dict_of_named_arrays")),
     PatchPoint(
         "pytato.visualization", "normalize_outputs", graphs.outputs_with_all_sites,
         "a graph shows equal nodes as one, which is to know all their sites",

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance import regions as _regions
+from pytato_provenance._host import host
 from pytato_provenance.capture import NO_CAPTURE, CaptureStrategy
 from pytato_provenance.diagnostic import ProvenanceWarning
 from pytato_provenance.frames import is_user_frame
@@ -111,6 +112,9 @@ origin: ContextVar[Any] = ContextVar("pytato_provenance_origin", default=None)
 """The node that a mapper is replacing: new nodes inherit its site."""
 
 _get_origin = origin.get
+
+origin_setters: set[int] = set()
+"""The identities of the code objects of functions that set :data:`origin`."""
 
 
 def current_scope() -> Scope:
@@ -203,7 +207,7 @@ def tags_for_new_array(skip: int = 0) -> frozenset[Tag] | None:
     try:
         replaced = _get_origin()
         if replaced is not None:
-            site = site_of(replaced)
+            site = site_of(_innermost_mapped(replaced))
             if site is None:
                 return None
         else:
@@ -222,6 +226,26 @@ def tags_for_new_array(skip: int = 0) -> frozenset[Tag] | None:
             return _failed(error)
         except RecursionError:
             return UNKNOWN.tag_set  # type: ignore[no-any-return]
+
+
+def _innermost_mapped(replaced: Any) -> Any:
+    """The node that is being mapped, by a mapper's own ``rec`` if that is innermost:
+    what it makes before or after the dispatch is made in place of its argument.
+
+    :arg replaced: the value of :data:`origin`.
+    """
+    frame = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if id(code) in origin_setters:
+            break
+        if code.co_name == "rec" and code.co_argcount > 1:
+            mapper, node = (frame.f_locals.get(name) for name in code.co_varnames[:2])
+            if isinstance(mapper, host().mapper) and isinstance(
+                    node, host().node_types):
+                return node
+        frame = frame.f_back
+    return replaced
 
 
 def _failed(error: Exception) -> frozenset[Tag]:

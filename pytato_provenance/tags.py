@@ -247,9 +247,6 @@ def set_site(node: Node, site: CreationSite) -> None:
 
     Not for nodes that somebody else may have seen.
     """
-    if not isinstance(node, host().array):
-        node.__dict__[_CONTAINER_SITE] = site
-        return
     replace_site(node, site)
 
 
@@ -270,6 +267,9 @@ def replace_site(node: Node, site: CreationSite, history: History | None = None
 
     :arg history: replaces the history of the node if given.
     """
+    if not isinstance(node, host().array):
+        node.__dict__[_CONTAINER_SITE] = site
+        return
     if history is None:
         history = history_of(node)
     if host().has_non_equality_tags:
@@ -293,10 +293,7 @@ def with_site(node: Node, site: CreationSite) -> Node:
     if site_of(node) is site:
         return node
     copy = shallow_copy(node)
-    if isinstance(node, host().array):
-        replace_site(copy, site)
-    else:
-        copy.__dict__[_CONTAINER_SITE] = site
+    replace_site(copy, site)
     return copy
 
 

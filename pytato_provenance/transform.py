@@ -19,13 +19,13 @@ import pytato.transform as _pt
 from pytato_provenance import scope
 from pytato_provenance._host import Node, host, nodes_in_post_order
 from pytato_provenance.auditing import check, compare, pass_name_of, roots
-from pytato_provenance.carry import carry_of
+from pytato_provenance.carry import CARRY, Carry, carry_of, outermost
 from pytato_provenance.compilation.programs import contents_of_nodes
 from pytato_provenance.compilation.stages import transform_stage
 from pytato_provenance.diagnostic import NotAnArrayError
 from pytato_provenance.instrument import recording
 from pytato_provenance.merging import equal_classes, spread_sites
-from pytato_provenance.scope import current_scope, origin
+from pytato_provenance.scope import current_scope, origin, origin_setters
 from pytato_provenance.sites import CreationSite, merge_sites, synthetic_site
 from pytato_provenance.tags import replace_site, set_site, site_of
 
@@ -45,15 +45,55 @@ _reset_origin = origin.reset
 _CACHED, _PLAIN, _FOREIGN = range(3)
 
 
+class _Plan:
+    """How the mixin's ``rec`` goes about for a class of mappers.
+
+    .. attribute:: kind
+
+        Whose ``rec`` follows the mixin's in the method resolution order.
+
+    .. attribute:: copies
+
+        The methods of the host that make one node at most.
+    """
+
+    __slots__ = ("copies", "kind")
+
+    def __init__(self, cls: type) -> None:
+        mro = cls.__mro__
+        after = mro[mro.index(PreserveCreatedAtMixin) + 1:]
+        owner = next((base for base in after if "rec" in vars(base)), None)
+        if owner is getattr(_pt, "CachedMapper", _pt.CopyMapper):
+            self.kind = _CACHED
+        else:
+            self.kind = _PLAIN if owner is _pt.Mapper else _FOREIGN
+        self.copies: frozenset[Any] = frozenset()
+        if not any(_is_helper(base, name) for base in mro for name in vars(base)):
+            self.copies = _copying_methods()
+
+
+_HELPERS = ("rec_size_tuple", "rec_idx_tuple", "_map_index_base")
+
+
+def _is_helper(cls: type, name: str) -> bool:
+    """Whether a user's *cls* overrides what the host's methods are made of."""
+    return name in _HELPERS and cls.__module__ != _pt.__name__
+
+
 @functools.cache
-def _next_rec(cls: type) -> int:
-    """Whose ``rec`` follows the mixin's in the MRO of *cls*."""
-    mro = cls.__mro__
-    after = mro[mro.index(PreserveCreatedAtMixin) + 1:]
-    owner = next((base for base in after if "rec" in vars(base)), None)
-    if owner is getattr(_pt, "CachedMapper", _pt.CopyMapper):
-        return _CACHED
-    return _PLAIN if owner is _pt.Mapper else _FOREIGN
+def _copying_methods() -> frozenset[Any]:
+    return frozenset(
+        method for cls in (_pt.CopyMapper, getattr(_pt, "CopyMapperWithExtraArgs", None),
+                           _CompleteCopyMethods)
+        for name, method in vars(cls or object).items() if name.startswith("map_"))
+
+
+_plans: dict[type, _Plan] = {}
+
+
+def _plan_for(cls: type) -> _Plan:
+    plan = _plans[cls] = _Plan(cls)
+    return plan
 
 
 class PreserveCreatedAtMixin:
@@ -65,67 +105,110 @@ class PreserveCreatedAtMixin:
     it has one already; equal arrays that the mapper merges know all their sites.
     Recording need not be on.
 
+    .. automethod:: __call__
     .. automethod:: rec
     """
 
-    def rec(self, expr: Any, *args: Any, **kwargs: Any) -> Any:
+    _preserves_created_at = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        rec = vars(cls).get("rec")
+        if rec is not None:
+            cls.rec = _own_rec(rec)  # type: ignore[method-assign]
+
+    def __call__(self, expr: Any, *args: Any, **kwargs: Any) -> Any:
         """Like the base class's."""
         carry = carry_of(self)
-        if not carry.active:
-            with carry:
-                return carry.leave(
-                    self.rec(carry.enter(expr), *args, **kwargs), self)
+        if carry.active:
+            return super().__call__(expr, *args, **kwargs)  # type: ignore[misc]
+        return outermost(carry, self, super().__call__,  # type: ignore[misc]
+                         expr, args, kwargs)
 
-        kind = _next_rec(type(self))
-        if kind == _FOREIGN:
-            # Somebody's own rec, which may call functions of its own on expr.
-            token = _set_origin(expr)
-            try:
-                result = super().rec(expr, *args, **kwargs)  # type: ignore[misc]
-            finally:
-                _reset_origin(token)
-            if result is not expr:
-                carry.inherit(result, expr, self)
-            return result
+    def rec(self, expr: Any, *args: Any, **kwargs: Any) -> Any:
+        """Like the base class's."""
+        carry = self.__dict__.get(CARRY)
+        if carry is None or not carry.active:
+            return outermost(carry_of(self), self, self.rec, expr, args, kwargs)
+
+        cls = type(self)
+        plan = _plans.get(cls) or _plan_for(cls)
+        if plan.kind == _FOREIGN:
+            return _with_foreign_rec(self, carry, super().rec,  # type: ignore[misc]
+                                     expr, args, kwargs)
 
         # In the base's place, with its cache: one Python frame a node, not two.
         method = getattr(self, getattr(expr, "_mapper_method", ""), None)
         if method is None:
             return super().rec(expr, *args, **kwargs)  # type: ignore[misc]
-        key: Any = None
-        if kind == _CACHED:
-            found, key = _retrieve(self, expr, args, kwargs)
-            if found is not _ABSENT:
-                return found
+        inputs: Any = None
+        if plan.kind == _CACHED:
+            if _CACHES_INPUTS:
+                inputs = self._make_cache_inputs(  # type: ignore[attr-defined]
+                    expr, *args, **kwargs)
+                try:
+                    return self._cache_retrieve(inputs)  # type: ignore[attr-defined]
+                except KeyError:
+                    pass
+            else:
+                found = self.cache.get(expr, _ABSENT)  # type: ignore[attr-defined]
+                if found is not _ABSENT:
+                    carry.note_hit(expr)
+                    return found
         token = _set_origin(expr)
         try:
             result = method(expr, *args, **kwargs)
         finally:
             _reset_origin(token)
         if result is not expr:
-            carry.inherit(result, expr, self)
-        return _add(self, key, result) if kind == _CACHED else result
+            carry.inherit(result, expr, alone=method.__func__ in plan.copies)
+        if plan.kind == _CACHED:
+            if _CACHES_INPUTS:
+                return self._cache_add(inputs, result)  # type: ignore[attr-defined]
+            self.cache[expr] = result  # type: ignore[attr-defined]
+            carry.note_result(expr, result)
+        return result
 
+
+origin_setters.add(id(PreserveCreatedAtMixin.rec.__code__))
 
 _ABSENT = object()
+_CACHES_INPUTS = hasattr(_pt, "CachedMapper")
 
-if hasattr(_pt, "CachedMapper"):
-    def _retrieve(mapper: Any, expr: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        inputs = mapper._make_cache_inputs(expr, *args, **kwargs)
-        try:
-            return mapper._cache_retrieve(inputs), inputs
-        except KeyError:
-            return _ABSENT, inputs
 
-    def _add(mapper: Any, key: Any, result: Any) -> Any:
-        return mapper._cache_add(key, result)
-else:
-    def _retrieve(mapper: Any, expr: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        return mapper.cache.get(expr, _ABSENT), expr
+def _with_foreign_rec(mapper: Any, carry: Carry, rec: Callable[..., Any], expr: Any,
+                      args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Somebody's own ``rec``, which may call functions of its own on *expr*."""
+    met = id(expr) in carry.visited
+    if not _CACHES_INPUTS and carry.tracks and not met and expr in mapper.cache:
+        carry.note_hit(expr)
+        met = True
+    token = _set_origin(expr)
+    try:
+        result = rec(expr, *args, **kwargs)
+    finally:
+        _reset_origin(token)
+    if result is not expr:
+        carry.inherit(result, expr)
+    if not _CACHES_INPUTS and carry.tracks and not met:
+        carry.note_result(expr, result)
+    return result
 
-    def _add(mapper: Any, key: Any, result: Any) -> Any:
-        mapper.cache[key] = result
-        return result
+
+origin_setters.add(id(_with_foreign_rec.__code__))
+
+
+def _own_rec(rec: Callable[..., Any]) -> Callable[..., Any]:
+    """A ``rec`` that a class with the mixin defines itself."""
+    @functools.wraps(rec)
+    def with_origin(self: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
+        carry = carry_of(self)
+        own = functools.partial(rec, self)
+        if not carry.active:
+            return outermost(carry, self, own, expr, args, kwargs)
+        return _with_foreign_rec(self, carry, own, expr, args, kwargs)
+
+    return with_origin
 
 # }}}
 
