@@ -21,9 +21,27 @@ from pytato_provenance.tags import site_of
 
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytato_provenance.sites import CreationSite
 
     Pair = tuple[CreationSite | None, CreationSite | None]
+
+
+class _Pairs:
+    """For sites in the first expression, those in the later ones."""
+
+    def __init__(self) -> None:
+        self._more: defaultdict[CreationSite, set[CreationSite]] = defaultdict(set)
+
+    def add(self, pairs: Iterable[Pair]) -> None:
+        for old, new in pairs:
+            if old is not None and new is not None and old is not new:
+                for site in old.all_sites:
+                    self._more[site].update(new.all_sites)
+
+    def frozen(self) -> dict[CreationSite, frozenset[CreationSite]]:
+        return {site: frozenset(more) for site, more in self._more.items()}
 
 
 class _Uses:
@@ -33,7 +51,12 @@ class _Uses:
         self._program = weakref.ref(program)
         # The host's dictionary keeps them as long as it has the program.
         self._nodes = nodes_in_post_order(first)
+        self._t_unit = getattr(getattr(program, "program", None), "t_unit", None)
         self._known: set[Pair] = set()
+        self._anywhere = _Pairs()
+        # One line may have made arrays of several outputs, which several lines make in
+        # another expression.
+        self._by_output: defaultdict[str, _Pairs] = defaultdict(_Pairs)
 
     def add(self, program: Any, expression: Node) -> None:
         nodes = nodes_in_post_order(expression)
@@ -47,18 +70,22 @@ class _Uses:
         classes = equal_classes(
             list({id(node): node for node in (*self._nodes, *nodes)}.values()))
         first = {classes[id(node)]: site_of(node) for node in self._nodes}
-        found = {(first[classes[id(node)]], site_of(node)) for node in nodes
-                 if classes[id(node)] in first}
-        more: defaultdict[CreationSite, set[CreationSite]] = defaultdict(set)
-        for old, new in found - self._known:
-            if old is not None and new is not None and old is not new:
-                for site in old.all_sites:
-                    more[site].update(new.all_sites)
+
+        def in_place(nodes: Iterable[Node]) -> set[Pair]:
+            return {(first[classes[id(node)]], site_of(node)) for node in nodes
+                    if classes[id(node)] in first}
+
+        found = in_place(nodes)
         self._known |= found
-        executor = getattr(program, "program", None)
-        if more and hasattr(executor, "t_unit"):
-            from pytato_provenance.lowering.more_sites import add_sites
-            add_sites(executor, {old: frozenset(new) for old, new in more.items()})
+        self._anywhere.add(found)
+        for name in expression:
+            self._by_output[name].add(
+                in_place(nodes_in_post_order(expression[name].expr)))
+        if self._t_unit is not None:
+            from pytato_provenance.lowering.more_sites import MoreSites, set_sites
+            set_sites(program.program, self._t_unit, MoreSites(
+                self._anywhere.frozen(),
+                {name: pairs.frozen() for name, pairs in self._by_output.items()}))
 
     def serves(self, program: Any) -> bool:
         """Whether these are uses of *program*, rather than of one before it that had

@@ -708,6 +708,23 @@ def test_each_statement_of_a_reused_program_gets_its_own(cl_actx: Any) -> None:
 
 
 @needs_lazy_library
+def test_lines_of_one_output_are_not_those_of_another(cl_actx: Any) -> None:
+    u = state(cl_actx)
+    loop = [(3 * part, here()) for part in (u.mass, u.energy)]
+    cl_actx.freeze(ConservedVars(loop[0][0], loop[1][0], u.momentum))
+    mass, mass_line = 3 * u.mass, here()
+    energy, energy_line = 3 * u.energy, here()
+    cl_actx.freeze(ConservedVars(mass, energy, u.momentum))
+
+    program, = frozen_programs(cl_actx)
+    found = lowering.contributors(program)
+    for name, line in (("_arymass", mass_line), ("_aryenergy", energy_line)):
+        numbers = {loop[0][1].lineno, line.lineno}
+        for sites in (found.statements[f"{name}_store"], found.arguments[name]):
+            assert {line_of(site).lineno for site in sites} == numbers
+
+
+@needs_lazy_library
 def test_reuse_is_seen_by_whoever_collects_programs(cl_actx: Any) -> None:
     u = state(cl_actx)
     with lowering.Ledger() as book:

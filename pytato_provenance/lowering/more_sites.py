@@ -1,8 +1,9 @@
 """
 Sites that a program gains, or is about to lose, after it was generated.
 
+.. autoclass:: MoreSites
 .. autofunction:: with_more_sites
-.. autofunction:: add_sites
+.. autofunction:: set_sites
 .. autofunction:: carried_through
 """
 
@@ -45,31 +46,62 @@ def _joined(sites: Sites, more: Mapping[CreationSite, Sites]) -> Sites:
     return sites if len(found) == len(sites) else frozenset(found)
 
 
-def _with_more(tag: Any, more: Mapping[CreationSite, Sites]) -> Any:
-    if isinstance(tag, StatementSites):
-        return dataclasses.replace(
-            tag, sites=_joined(tag.sites, more), stored=_joined(tag.stored, more),
-            reductions=tuple((inames, _joined(sites, more))
-                             for inames, sites in tag.reductions))
-    if isinstance(tag, VariableSites):
-        return dataclasses.replace(tag, sites=_joined(tag.sites, more))
-    return tag
-
-
-def with_more_sites(t_unit: TranslationUnit, more: Mapping[CreationSite, Sites]
-                    ) -> TranslationUnit:
+def _with_more(value: Any, more: Mapping[CreationSite, Sites]) -> Any:
     """
-    :arg more: for a site of an array, those of arrays that are computed in its place.
+    :arg value: of a field of a tag: sites, or tuples with some in them, or anything.
+    """
+    if isinstance(value, frozenset):
+        return _joined(value, more)
+    if isinstance(value, tuple):
+        return tuple(_with_more(item, more) for item in value)
+    return value
+
+
+def _tag_with_more(tag: Any, more: Mapping[CreationSite, Sites]) -> Any:
+    if not isinstance(tag, StatementSites | VariableSites):
+        return tag
+    return dataclasses.replace(tag, **{
+        item.name: _with_more(getattr(tag, item.name), more)
+        for item in dataclasses.fields(tag)})
+
+
+@dataclasses.dataclass
+class MoreSites:
+    """For a site of an array, those of arrays that are computed in its place.
+
+    .. attribute:: anywhere
+    .. attribute:: by_output
+
+        For each output of a program, by name: of the arrays that it is computed from.
+    """
+
+    anywhere: Mapping[CreationSite, Sites]
+    by_output: Mapping[str, Mapping[CreationSite, Sites]] = dataclasses.field(
+        default_factory=dict)
+
+    def for_variable(self, name: str | None) -> Mapping[CreationSite, Sites]:
+        """
+        :returns: what holds for the statements that store *name*.
+        """
+        return self.anywhere if name is None else (
+            self.by_output.get(name, self.anywhere))
+
+
+def with_more_sites(t_unit: TranslationUnit, more: MoreSites) -> TranslationUnit:
+    """
     :returns: *t_unit*; whatever names a site in it names the others beside it.
     """
-    def changed(item: Any) -> Any:
-        tags = frozenset(_with_more(tag, more) for tag in item.tags)
+    def changed(item: Any, name: str | None) -> Any:
+        tags = frozenset(
+            _tag_with_more(tag, more.for_variable(
+                tag.variable if isinstance(tag, StatementSites) else name))
+            for tag in item.tags)
         return item if tags == item.tags else item.copy(tags=tags)
 
     return _map_kernels(t_unit, lambda kernel: kernel.copy(
-        instructions=[changed(insn) for insn in kernel.instructions],
-        args=[changed(arg) for arg in kernel.args],
-        temporary_variables={name: changed(temp) for name, temp
+        instructions=[changed(insn, None) for insn in kernel.instructions],
+        args=[changed(arg, arg.name) for arg in kernel.args],
+        temporary_variables={name: changed(temp, None) for name, temp
                              in kernel.temporary_variables.items()}))
 
 
@@ -86,16 +118,16 @@ def _kernels(t_unit: TranslationUnit) -> Iterator[LoopKernel]:
             yield item.subkernel
 
 
-def add_sites(executor: Any, more: Mapping[CreationSite, Sites]) -> None:
+def set_sites(executor: Any, t_unit: TranslationUnit, more: MoreSites) -> None:
     """Let the text of a program that is compiled, and is reused, name further sites.
 
     :arg executor: of loopy, for which the caches hold nothing with sites.
-    :arg more: as in :func:`with_more_sites`.
+    :arg t_unit: as it was when the program was made.
     """
-    old = executor.t_unit
-    if not has_sites(old):
+    if not has_sites(t_unit):
         return
-    new = executor.t_unit = with_more_sites(old, more)
+    old = executor.t_unit
+    new = executor.t_unit = with_more_sites(t_unit, more)
     for book in ledger._open:
         for entry in book.entries:
             entry.compiled[:] = [new if item is old else item
