@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytato_provenance.lowering import Entry
-    from pytato_provenance.lowering.source import Origin, StatementText
+    from pytato_provenance.lowering.origins import Origin
+    from pytato_provenance.lowering.source import StatementText
     from pytato_provenance.path_names import PathNames
     from pytato_provenance.sites import Frame
 
@@ -122,11 +123,13 @@ def _name_of(t_unit: Any) -> str:
 
 def _program(entry: Entry, t_unit: Any, table: SiteTable, annotated: bool,
              stacks: bool) -> ProgramRecord:
-    from pytato_provenance.lowering.source import Origin, annotated_source
+    from pytato_provenance.lowering.options import AnnotationOptions
+    from pytato_provenance.lowering.origins import Origin
+    from pytato_provenance.lowering.source import annotated_source
 
     name = _name_of(t_unit)
     try:
-        source = annotated_source(t_unit, stacks=stacks)
+        source = annotated_source(t_unit, AnnotationOptions(stacks=stacks))
     except Exception as error:
         # Such as a user's transformation that cannot be scheduled: the user has seen
         # the error, or never ran the program.

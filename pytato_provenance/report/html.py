@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 _MOST_IN_A_HINT = 12
+_MOST_TEXT = 10_000
+"""Lines of a program."""
 
 # Nothing is loaded and nothing runs, whatever may have got into the text.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -126,7 +128,9 @@ def _rows(record: Record, program: ProgramRecord, text: str, links: _Links
     for statement in program.statements:
         hint = _hint(record, statement, links)
         hints.update(dict.fromkeys(range(statement.line, statement.end_line + 1), hint))
-    for number, line in enumerate(coloured_lines(text, "c"), 1):
+    lines = text.split("\n")
+    shown_text = "\n".join(lines[:_MOST_TEXT])
+    for number, line in enumerate(coloured_lines(shown_text, "c"), 1):
         shown: Markup = element("code", line)
         if number in hints:
             hint, target = hints[number]
@@ -134,6 +138,9 @@ def _rows(record: Record, program: ProgramRecord, text: str, links: _Links
                 shown = element("a", shown, href=f"#{target}", title=hint)
         yield element("tr", element("td.line", str(number)),
                       element("td.kernel", shown))
+    if len(lines) > _MOST_TEXT:
+        more = counted(len(lines) - _MOST_TEXT, "more line")
+        yield element("tr", element("td.line"), element("td", f"and {more}"))
 
 
 def _hint(record: Record, statement: StatementRecord, links: _Links
