@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         register_library_set as register_library_set,
     )
     from pytato_provenance.lowering import (
+        AnnotationOptions as AnnotationOptions,
         contributors as contributors,
         generate_loopy as generate_loopy,
         kernel_source as kernel_source,
@@ -73,6 +74,7 @@ _HOME = {
     "ProvenanceCopyMapper": "transform",
     "audit": "auditing",
     "compile_log": "compilation.log",
+    "AnnotationOptions": "lowering",
     "contributors": "lowering",
     "created_at": "tags",
     "disable": "instrument",
@@ -98,6 +100,7 @@ _HOME = {
 }
 
 __all__ = (
+    "AnnotationOptions",
     "CreatedAt",
     "CreationSite",
     "Frame",

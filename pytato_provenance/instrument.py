@@ -34,6 +34,8 @@ from pytato_provenance.scope import (
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from pytato_provenance.lowering.options import AnnotationOptions
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,6 +83,7 @@ def _watch_programs() -> None:
 
 
 def enable(*, capture: str | None = None, annotate: bool | str = False,
+           annotation_options: AnnotationOptions | None = None,
            history: bool = False, audit: str | None = None,
            **capture_options: Any) -> None:
     """Record the creation site of every array that is made from now on, in every
@@ -91,6 +94,7 @@ def enable(*, capture: str | None = None, annotate: bool | str = False,
     :arg annotate: *True* or ``"beside"`` keeps for each generated kernel an annotated
         text (see :func:`~pytato_provenance.kernel_source`) and leaves what is compiled
         alone; ``"embed"`` puts the comments into what is compiled.
+    :arg annotation_options: what the comments look like.
     :arg history: whether transforms leave a history on the nodes that they make.
     :arg audit: ``"warn"`` or ``"raise"`` checks each transform that runs through this
         package for lost sites.
@@ -104,19 +108,20 @@ def enable(*, capture: str | None = None, annotate: bool | str = False,
             f"annotate={annotate!r}: pass False, True, 'beside' or 'embed'")
     with _lock:
         strategy = _install(capture, capture_options)
-        _set_annotation(annotate)
+        _set_annotation(annotate, annotation_options)
         _scope.set_everywhere(Scope(record=True, capture=strategy,
                                     history=history, audit=audit))
 
 
-def _set_annotation(annotate: bool | str) -> None:
+def _set_annotation(annotate: bool | str,
+                    options: AnnotationOptions | None = None) -> None:
     if not annotate:
         import sys
         if "pytato_provenance.lowering" not in sys.modules:
             return
     from pytato_provenance.lowering import annotate_programs, stop_annotating
     if annotate:
-        annotate_programs("embed" if annotate == "embed" else "beside")
+        annotate_programs(annotate, options)
     else:
         stop_annotating()
 

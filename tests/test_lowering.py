@@ -79,7 +79,7 @@ def statements_of(text: str) -> Iterator[tuple[str, list[str]]]:
     comments: list[str] = []
     for line in text.split("\n"):
         if line.lstrip().startswith(MARKER):
-            comments.append(line.strip()[len(MARKER):].strip())
+            comments.append(line.strip()[len(MARKER) + 1:])
         else:
             yield line.strip(), comments
             comments = []
@@ -148,10 +148,10 @@ def test_text_of_random_programs(annotating: None, seed: int) -> None:
     seen = set()
     for line, comments in statements_of(text):
         match = re.match(r"(out\d)(\[.*?\])? = ", line)
-        if match and not comments[0].startswith("copy"):
+        if match and not comments[0].startswith("copies"):
             seen.add(match.group(1))
             assert {int(number) for comment in comments
-                    for number in re.findall(r"random \d+>:(\d+) in", comment)
+                    for number in re.findall(r":(\d+) +in", comment)
                     } == expected[match.group(1)]
     assert seen
 
@@ -239,21 +239,32 @@ def test_annotated_text(annotating: None) -> None:
     name = "test_lowering.py"
     of_y, = (comments for code_line, comments in statements_of(text)
              if code_line.startswith("y["))
-    _, *code = inspect.getsource(laplacian).splitlines()
+    _, east, west, result = map(str.strip, inspect.getsource(laplacian).splitlines())
+    where = "in laplacian |"
     assert of_y == [
-        f"{name}:{lineno} in laplacian | {line.strip()}"
-        for lineno, line in zip(sorted(expected_of_y()), code, strict=True)]
+        f"stores {name}:{line_of(laplacian, 'return ')} {where} {result}",
+        f"inlines {name}:{line_of(laplacian, 'east = ')} {where} {east}",
+        f"{' '*8}{' '*len(name)}:{line_of(laplacian, 'west = ')} {where} {west}"]
     updates = [comments for line, comments in statements_of(text)
                if re.match(r"(acc\w+) = \1 \+", line)]
     assert len(updates) == 1
-    assert updates[0][0] == "loopy: step of the reduction for:"
+    of_sum = line_of(build, "total = ")
+    assert updates[0][0] == (
+        f"loopy: step of the reduction for {name}:{of_sum} in build"
+        " | total = pt.sum(z)")
     assert {int(number) for comment in updates[0][1:]
             for number in re.findall(r":(\d+) in build", comment)} == {
-                line_of(build, "x + 1"), line_of(build, "z = ("),
-                line_of(build, "total = ")}
+                line_of(build, "x + 1"), line_of(build, "z = (")}
+    starts = [comments for line, comments in statements_of(text)
+              if re.match(r"acc\w+ = \(", line)]
+    assert starts == [[updates[0][0].replace("step", "start")]]
+    declared = [comments for line, comments in statements_of(text)
+                if re.match(r"double acc\w+;", line)]
+    assert declared[0][-1] == updates[0][0].replace("step of the reduction",
+                                                    "accumulator")
     top, = (comments for _, comments in statements_of(text)
             if any(comment.startswith("input") for comment in comments))
-    assert re.fullmatch(r"input +x +test_lowering.py:\d+ in build \| x = pt.make_.*",
+    assert re.fullmatch(r"input +x +test_lowering.py:\d+ in build +\| x = pt.make_.*",
                         top[0])
 
 
@@ -335,7 +346,7 @@ def test_call_of_a_kernel(annotating: None) -> None:
                  if line.startswith("out[i] = ")]
     assert len(of_callee) == 1
     assert of_callee[0][0].startswith(
-        f"statement of row_sum, called from: test_lowering.py:{of_call} in")
+        f"statement of row_sum, called from test_lowering.py:{of_call} in")
 
 
 def test_transformed(annotating: None) -> None:

@@ -5,6 +5,7 @@ the generated code and as data.
 .. autofunction:: generate_loopy
 .. autofunction:: kernel_source
 .. autofunction:: strip_annotations
+.. autoclass:: AnnotationOptions
 .. autofunction:: contributors
 .. autoclass:: Contributors
 .. autoclass:: IntroducedBy
@@ -20,7 +21,7 @@ from typing import Any
 
 from pytato_provenance._host import host
 from pytato_provenance._released_pytato import mend_released_pytato
-from pytato_provenance.diagnostic import NotAnArrayError, UsageError
+from pytato_provenance.diagnostic import NotAnArrayError
 from pytato_provenance.lowering import modes, patch_points
 from pytato_provenance.lowering.findings import (
     Contributors,
@@ -28,12 +29,14 @@ from pytato_provenance.lowering.findings import (
     contributors,
 )
 from pytato_provenance.lowering.ledger import Entry, Ledger
+from pytato_provenance.lowering.options import AnnotationOptions
 from pytato_provenance.lowering.source import kernel_source
 from pytato_provenance.lowering.text import MARKER, strip_annotations
 
 
 __all__ = (
     "MARKER",
+    "AnnotationOptions",
     "Contributors",
     "Entry",
     "IntroducedBy",
@@ -47,14 +50,18 @@ __all__ = (
 )
 
 
-def annotate_programs(mode: str = "beside") -> None:
+def annotate_programs(mode: bool | str = "beside",
+                      options: AnnotationOptions | None = None) -> None:
     """Let every program that is generated from now on know its creation sites.
 
     :arg mode: ``"beside"`` or ``"embed"``, as in :func:`~pytato_provenance.enable`,
         which calls this.
+    :arg options: what comments look like.
+    :raises ~pytato_provenance.diagnostic.UsageError: for a bad argument.
     """
+    found = modes.mode_of(mode, options)
     patch_points.install()
-    modes.set_everywhere(mode)
+    modes.set_everywhere(found)
 
 
 def stop_annotating() -> None:
@@ -65,7 +72,9 @@ def stop_annotating() -> None:
 
 
 def generate_loopy(result: Any, target: Any = None, options: Any = None, *,
-                   annotate: bool | str = True, **kwargs: Any) -> Any:
+                   annotate: bool | str = True,
+                   annotation_options: AnnotationOptions | None = None,
+                   **kwargs: Any) -> Any:
     """Like :func:`pytato.generate_loopy`; the program knows its creation sites.
 
     :arg result: an array, or a dictionary of arrays.
@@ -74,16 +83,15 @@ def generate_loopy(result: Any, target: Any = None, options: Any = None, *,
     :arg annotate: *True* or ``"beside"``: :func:`kernel_source` gives an annotated
         text, and what is compiled is not touched; ``"embed"``: the comments go into
         what is compiled; *False*: as if :mod:`pytato` were called.
+    :arg annotation_options: what the comments look like.
     :arg kwargs: as there.
     :returns: the host's bound program.
     :raises ~pytato_provenance.diagnostic.NotAnArrayError: if *result* is neither.
-    :raises ~pytato_provenance.diagnostic.UsageError: for a bad *annotate*.
+    :raises ~pytato_provenance.diagnostic.UsageError: for a bad one of these.
 
     The first call patches the host, until :func:`~pytato_provenance.disable`.
     """
-    if annotate not in (False, True, "beside", "embed"):
-        raise UsageError(
-            f"annotate={annotate!r}: pass False, True, 'beside' or 'embed'")
+    mode = modes.mode_of(annotate, annotation_options)
     values = result.values() if isinstance(result, dict) else (result,)
     for value in values:
         if not isinstance(value, host().node_types[:2]):
@@ -93,11 +101,10 @@ def generate_loopy(result: Any, target: Any = None, options: Any = None, *,
     mend_released_pytato()
     from pytato.target.loopy import codegen
 
-    if not annotate:
+    if mode is None:
         return codegen.generate_loopy(result, target, options, **kwargs)
     from pytato_provenance.instrument import recording
 
     patch_points.install()
-    with recording(), modes.annotating_here(
-            "embed" if annotate == "embed" else "beside"):
+    with recording(), modes.annotating_here(mode):
         return codegen.generate_loopy(result, target, options, **kwargs)

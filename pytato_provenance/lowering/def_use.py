@@ -15,6 +15,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+from loopy import CallInstruction
+from loopy.symbolic import TypeCast
+from pymbolic.primitives import Subscript, Variable
+
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,11 +45,23 @@ class Derived:
     .. attribute:: serves
 
         The identifiers of the statements that it was inherited from, sorted.
+
+    .. attribute:: subject
+
+        Of *sites*, those that say best what is served: the operation that reduces, or
+        what the statements store.
+
+    .. attribute:: is_brief
+
+        Whether the statement evaluates nothing of the program, but moves or prepares
+        values.
     """
 
     sites: Sites
     role: str
     serves: tuple[str, ...]
+    subject: Sites
+    is_brief: bool
 
 
 class _Flow:
@@ -65,8 +82,8 @@ class _Flow:
             for name in self.reads[insn_id]:
                 self.readers[name].add(insn_id)
 
-    def next_of(self, insn_id: str, forward: bool) -> Iterable[str]:
-        names = self.writes[insn_id] if forward else self.reads[insn_id]
+    def next_of(self, insn_id: str, names: Iterable[str], forward: bool
+                ) -> Iterable[str]:
         others = self.readers if forward else self.writers
         return {other for name in names for other in others[name]} - {insn_id}
 
@@ -78,20 +95,55 @@ def _reads(insn: InstructionBase) -> frozenset[str]:
     return frozenset(insn.read_dependency_names())
 
 
-def _reached(flow: _Flow, start: str, known: Mapping[str, object], *, forward: bool
-             ) -> set[str]:
-    """The nearest statements of the program that *start* leads to."""
+def _reached(flow: _Flow, start: str, sites: KernelSites, *, forward: bool
+             ) -> tuple[set[str], set[str]]:
+    """The nearest statements of the program that *start* leads to, and its arrays that
+    are written on the way."""
     found: set[str] = set()
+    arrays: set[str] = set()
     seen = {start}
     pending = [start]
     while pending:
-        for other in flow.next_of(pending.pop(), forward):
-            if other in known:
+        current = pending.pop()
+        names = flow.writes[current] if forward else flow.reads[current]
+        # What comes before or after an array of the program is not for its sake.
+        ends = names & sites.variables.keys()
+        if forward:
+            arrays |= ends
+        for other in flow.next_of(current, names - ends, forward):
+            if other in sites.statements:
                 found.add(other)
             elif other not in seen:
                 seen.add(other)
                 pending.append(other)
-    return found
+    return found, arrays
+
+
+@dataclass
+class _Served:
+    statements: set[str]
+    arrays: set[str]
+
+    def sites(self, known: KernelSites) -> Sites:
+        return self._of(known, [known.statements[name].sites
+                                for name in self.statements])
+
+    def stored(self, known: KernelSites) -> Sites:
+        return self._of(known, [known.statements[name].stored
+                                for name in self.statements])
+
+    def _of(self, known: KernelSites, found: list[Sites]) -> Sites:
+        return frozenset().union(*found, *(
+            known.variables[name].sites for name in self.arrays))
+
+
+def _served(flow: _Flow, insn_id: str, sites: KernelSites) -> _Served:
+    written = flow.writes[insn_id] & sites.variables.keys()
+    forward = not written
+    statements, arrays = _reached(flow, insn_id, sites, forward=forward)
+    if not (statements or arrays):
+        statements, arrays = _reached(flow, insn_id, sites, forward=not forward)
+    return _Served(statements, arrays or (set() if statements else {*written}))
 
 
 def derived_statements(kernel: LoopKernel, sites: KernelSites) -> dict[str, Derived]:
@@ -101,40 +153,58 @@ def derived_statements(kernel: LoopKernel, sites: KernelSites) -> dict[str, Deri
     :returns: by identifier, for each instruction that is not known but serves one that
         is.
     """
-    known = sites.statements
     flow = _Flow(kernel)
     found: dict[str, Derived] = {}
-    accumulators: dict[str, Sites] = {}
-    fresh = [insn_id for insn_id in flow.insns if insn_id not in known]
-    served: dict[str, set[str]] = {}
-    for insn_id in fresh:
-        writes_program = bool(flow.writes[insn_id] & sites.variables.keys())
-        serves = _reached(flow, insn_id, known, forward=not writes_program)
-        if not serves:
-            serves = _reached(flow, insn_id, known, forward=writes_program)
-        served[insn_id] = serves
+    accumulators: dict[str, tuple[Sites, Sites]] = {}
+    served = {insn_id: _served(flow, insn_id, sites) for insn_id in flow.insns
+              if insn_id not in sites.statements}
+    nothing: tuple[Sites, Sites] = (frozenset(), frozenset())
+    for insn_id, serves in served.items():
         if flow.is_update(insn_id):
-            narrowed = _narrowed(flow.insns[insn_id], sites, serves)
+            narrowed = _narrowed(flow.insns[insn_id], sites, serves.statements)
             for name in flow.writes[insn_id]:
-                accumulators[name] = accumulators.get(name, frozenset()) | narrowed
-    for insn_id in fresh:
-        serves = served[insn_id]
-        if not serves:
+                former = accumulators.get(name, nothing)
+                accumulators[name] = former[0] | narrowed[0], former[1] | narrowed[1]
+    for insn_id, serves in served.items():
+        if not (serves.statements or serves.arrays):
             continue
-        of_reduction: Sites = frozenset().union(
-            *(accumulators.get(name, frozenset()) for name in flow.writes[insn_id]))
+        reductions = [accumulators.get(name, nothing) for name in flow.writes[insn_id]]
+        all_sites = frozenset().union(*(reduction[0] for reduction in reductions))
+        reducing = frozenset().union(*(reduction[1] for reduction in reductions))
+        role = _role(flow, insn_id, sites, accumulators)
         found[insn_id] = Derived(
-            of_reduction or frozenset().union(*(known[name].sites for name in serves)),
-            _role(flow, insn_id, sites, accumulators), tuple(sorted(serves)))
+            all_sites or serves.sites(sites), role, tuple(sorted(serves.statements)),
+            reducing or serves.stored(sites), _is_move(flow.insns[insn_id]))
     return found
 
 
-def _narrowed(insn: InstructionBase, sites: KernelSites, serves: set[str]) -> Sites:
-    """The reductions within whose loops *insn* lies, as far as they are served."""
+def _is_move(insn: InstructionBase) -> bool:
+    """Whether *insn* evaluates nothing: a constant or an element goes somewhere."""
+    expression = getattr(insn, "expression", None)
+    while isinstance(expression, TypeCast):
+        expression = expression.child
+    return not isinstance(insn, CallInstruction) and (
+        expression is None or is_constant(expression)
+        or isinstance(expression, Variable | Subscript))
+
+
+def is_constant(expression: object) -> bool:
+    return isinstance(expression, int | float | complex | np.generic)
+
+
+def _narrowed(insn: InstructionBase, sites: KernelSites, serves: set[str]
+              ) -> tuple[Sites, Sites]:
+    """The reductions within whose loops *insn* lies, as far as they are served: what
+    they evaluate, and what reduces."""
     reductions = [sites.reductions[iname] for iname in insn.within_inames
                   if iname in sites.reductions]
-    return frozenset().union(*(reduction.sites for reduction in reductions
-                               if reduction.statement in serves))
+    reductions = [reduction for reduction in reductions
+                  if reduction.statement in serves]
+    # One that is evaluated within another lies within the loops of both.
+    reductions = [reduction for reduction in reductions
+                  if not any(other.sites < reduction.sites for other in reductions)]
+    return (frozenset().union(*(reduction.sites for reduction in reductions)),
+            frozenset().union(*(reduction.reducing for reduction in reductions)))
 
 
 def _role(flow: _Flow, insn_id: str, sites: KernelSites,

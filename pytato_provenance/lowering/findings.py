@@ -63,6 +63,11 @@ class Contributors:
     .. attribute:: derived
 
         For each instruction that :mod:`loopy` made by itself, what it does.
+
+    .. attribute:: lost
+
+        For each instruction that transformations took away, the sites of what was fused
+        into it. What there is in its place does not name them.
     """
 
     statements: Mapping[str, tuple[CreationSite, ...]]
@@ -70,6 +75,7 @@ class Contributors:
     temporaries: Mapping[str, tuple[CreationSite, ...]]
     inames: Mapping[str, IntroducedBy]
     derived: Mapping[str, str]
+    lost: Mapping[str, tuple[CreationSite, ...]]
 
 
 def _ordered(sites: Sites) -> tuple[CreationSite, ...]:
@@ -99,7 +105,8 @@ def contributors(program: Any) -> Contributors:
 
     t_unit = translation_unit_of(program)
     kernel = t_unit.default_entrypoint
-    sites = ProgramSites.of(t_unit).kernel(kernel.name)
+    program = ProgramSites.of(t_unit)
+    sites = program.kernel(kernel.name)
     derived: Mapping[str, Derived] = derived_statements(kernel, sites)
     statements = {insn_id: _ordered(statement.sites)
                   for insn_id, statement in sites.statements.items()}
@@ -112,4 +119,5 @@ def contributors(program: Any) -> Contributors:
         {name: _ordered(sites.variables[name].sites)
          for name in kernel.temporary_variables if name in sites.variables},
         _inames(kernel, sites),
-        {insn_id: item.role for insn_id, item in derived.items()})
+        {insn_id: item.role for insn_id, item in derived.items()},
+        {insn_id: _ordered(item.sites) for insn_id, item in program.lost.items()})

@@ -63,7 +63,8 @@ def preprocess_with_sites(original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _scope._scope.reset(token)
         try:
-            recorder = Recorder(result.outputs, embed=mode == "embed")
+            recorder = Recorder(
+                result.outputs, embed=mode.embed, options=mode.options)
             recorder.program.census = census
             setattr(result, _ATTRIBUTE, recorder)
             _preprocessed.set(weakref.ref(result))
@@ -80,7 +81,8 @@ def _recorder() -> Recorder | None:
         return None
     reference = _preprocessed.get()
     result = None if reference is None else reference()
-    return getattr(result, _ATTRIBUTE, None) or Recorder(embed=mode == "embed")
+    return getattr(result, _ATTRIBUTE, None) or Recorder(
+        embed=mode.embed, options=mode.options)
 
 
 def recording_mapper(original: type) -> type:

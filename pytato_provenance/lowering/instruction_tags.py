@@ -5,6 +5,7 @@ Sites on the statements and variables of :mod:`loopy` kernels.
 .. autoclass:: VariableSites
 .. autofunction:: statement_sites
 .. autofunction:: variable_sites
+.. autofunction:: lost_statements
 .. autofunction:: without_sites
 .. autofunction:: with_sites_from
 
@@ -23,6 +24,7 @@ from typing import Any, TypeVar
 from loopy import CallableKernel, LoopKernel, TranslationUnit
 from pytools.tag import Tag, tag_dataclass
 
+from pytato_provenance.lowering.options import DEFAULT, AnnotationOptions
 from pytato_provenance.sites import CreationSite
 
 
@@ -46,16 +48,27 @@ class Program:
 
         How many nodes of which site and type it was generated from, if somebody
         collects programs.
+
+    .. attribute:: options
+
+        What its comments look like, unless something else is asked for.
+
+    .. attribute:: statements
+
+        What each statement was tagged with, by its identifier.
     """
 
-    __slots__ = ("__weakref__", "census", "embed", "number")
+    __slots__ = ("__weakref__", "census", "embed", "number", "options", "statements")
 
     _numbers = itertools.count(1)
 
-    def __init__(self, embed: bool = False) -> None:
+    def __init__(self, embed: bool = False, options: AnnotationOptions = DEFAULT
+                 ) -> None:
         self.number = next(Program._numbers)
         self.embed = embed
+        self.options = options
         self.census: Census = {}
+        self.statements: dict[str, StatementSites] = {}
 
 
 # {{{ tags
@@ -100,6 +113,10 @@ class StatementSites(_SitesTag):
 
         For each reduction in the statement, in the order of the expression: its loops
         and the sites of what it evaluates.
+
+    .. attribute:: reducing
+
+        For each of them, the sites of the array operation that reduces.
     """
 
     sites: Sites
@@ -108,6 +125,7 @@ class StatementSites(_SitesTag):
     variable: str
     inames: tuple[str, ...] = ()
     reductions: tuple[tuple[tuple[str, ...], Sites], ...] = ()
+    reducing: tuple[Sites, ...] = ()
     program: Program | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
@@ -155,6 +173,7 @@ def statement_sites(insn: Any) -> StatementSites | None:
         tags[0].kind, tags[0].variable,
         tuple(iname for tag in tags for iname in tag.inames),
         tuple(reduction for tag in tags for reduction in tag.reductions),
+        tuple(sites for tag in tags for sites in tag.reducing),
         tags[0].program)
 
 
@@ -166,6 +185,20 @@ def variable_sites(variable: Any) -> VariableSites | None:
     if len(tags) < 2:
         return tags[0] if tags else None
     return VariableSites(frozenset().union(*(tag.sites for tag in tags)), tags[0].kind)
+
+
+def lost_statements(instructions: Iterable[Any]) -> dict[str, StatementSites]:
+    """
+    :arg instructions: all that are left of a program.
+    :returns: those that transformations took away, by identifier.
+    """
+    tags = [tag for insn in instructions for tag in _tag_of_type(insn, StatementSites)]
+    # Not by identifier: some transformations change that, and keep the tags.
+    kept = {(tag.program, tag.kind, tag.variable) for tag in tags}
+    programs = {tag.program: None for tag in tags if tag.program is not None}
+    return {insn_id: tag for program in programs
+            for insn_id, tag in program.statements.items()
+            if (program, tag.kind, tag.variable) not in kept}
 
 
 def add_tag(fresh: Any, tag: Tag) -> None:

@@ -29,6 +29,7 @@ from pytato_provenance.lowering.instruction_tags import (
     statement_sites,
     variable_sites,
 )
+from pytato_provenance.lowering.options import DEFAULT, AnnotationOptions
 from pytato_provenance.merging import has_equal_nodes, merged_sites
 from pytato_provenance.sites import UNKNOWN, CreationSite
 from pytato_provenance.tags import site_of
@@ -151,12 +152,13 @@ class Recorder:
     .. automethod:: called
     """
 
-    def __init__(self, outputs: Node | None = None, *, embed: bool = False) -> None:
+    def __init__(self, outputs: Node | None = None, *, embed: bool = False,
+                 options: AnnotationOptions = DEFAULT) -> None:
         """
         :arg outputs: what code is generated for, in the form that the code generator
             sees. Sites of equal nodes are united, where it is given.
         """
-        self.program = Program(embed)
+        self.program = Program(embed, options)
         self.node: Node = None
         self._entries: dict[int, _Entry] = {}
         self._latest: dict[int, Result] = {}
@@ -274,23 +276,33 @@ class Recorder:
         if insn is None or insn.id != insn_id:
             # An empty array needs no statement.
             return
-        add_tag(insn, StatementSites(
+        self._tag_statement(insn, StatementSites(
             sites, own, kind, name, tuple(sorted(insn.within_inames)),
-            self._reductions_of(insn, [entry, *visited]), self.program))
+            *self._reductions_of(insn, [entry, *visited]), program=self.program))
+
+    def _tag_statement(self, insn: Any, tag: StatementSites) -> None:
+        add_tag(insn, tag)
+        self.program.statements[insn.id] = tag
 
     def _reductions_of(self, insn: Any, entries: list[_Entry]
-                       ) -> tuple[tuple[tuple[str, ...], Sites], ...]:
-        by_inames = {
-            inames: frozenset(self._fused(entry.node, inlined)[0])
-            for entry in entries for inames, inlined in entry.reductions}
+                       ) -> tuple[tuple[tuple[tuple[str, ...], Sites], ...],
+                                  tuple[Sites, ...]]:
+        by_inames = {inames: (entry, inlined) for entry in entries
+                     for inames, inlined in entry.reductions}
         if not by_inames:
-            return ()
-        nothing: Sites = frozenset()
+            return (), ()
         shown = reductions_in(insn.expression)
         # Those of substitution rules are not in the expression yet.
         rest = [inames for inames in by_inames if inames not in shown]
-        return tuple((inames, by_inames.get(inames, nothing))
-                     for inames in [*shown, *rest])
+        reductions: list[tuple[tuple[str, ...], Sites]] = []
+        reducing: list[Sites] = []
+        for inames in [*shown, *rest]:
+            entry, inlined = by_inames.get(inames, (None, ()))
+            reductions.append((inames, frozenset() if entry is None else frozenset(
+                self._fused(entry.node, inlined)[0])))
+            reducing.append(frozenset() if entry is None else frozenset(
+                self.sites_of(entry.node)))
+        return tuple(reductions), tuple(reducing)
 
     def _tag_variables(self, kernel: Any, name: str, own: Sites) -> None:
         temporary = kernel.temporary_variables.get(name)
@@ -328,7 +340,7 @@ class Recorder:
         temporaries = kernel.temporary_variables
         for insn in kernel.instructions:
             if insn.id not in known and statement_sites(insn) is None:
-                add_tag(insn, StatementSites(
+                self._tag_statement(insn, StatementSites(
                     fused, own, "call", call.entrypoint, program=self.program))
                 for name in insn.assignee_var_names():
                     if name in temporaries and name not in self._temporaries:

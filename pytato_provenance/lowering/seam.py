@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cgen import Block, Collection, FunctionBody, Generable, Line
+from cgen import Block, Collection, Declarator, FunctionBody, Generable, Line
 
 
 if TYPE_CHECKING:
@@ -31,22 +31,28 @@ class Mark:
     """
     .. attribute:: kind
 
-        ``"begin"`` or ``"end"`` of a statement, ``"top"`` of the body of a function.
+        ``"begin"`` or ``"end"`` of a statement, ``"top"`` of the body of a function,
+        ``"declaration"`` of a temporary.
 
     .. attribute:: kernel
 
-        The name of the kernel, for ``"top"`` of the function.
+        The name of the kernel, or of the function for ``"top"`` and ``"declaration"``.
 
     .. attribute:: insn_id
     .. attribute:: declaration
 
         For ``"top"``: the declaration of the function.
+
+    .. attribute:: variable
+
+        The temporary that is declared.
     """
 
     kind: str
     kernel: str
     insn_id: str = ""
     declaration: str = ""
+    variable: str = ""
 
 
 class Marks:
@@ -83,9 +89,19 @@ class Marks:
         return _Marked(begin, ast, end)
 
     def function(self, name: str, function: FunctionBody) -> None:
-        """Put a mark at the top of the body of *function*."""
-        function.body.contents.insert(
-            0, self._line(Mark("top", name, declaration=str(function.fdecl))))
+        """Put a mark at the top of the body of *function*, and one before each
+        temporary that it declares."""
+        temporaries = {temporary for kernel in self.kernels.values()
+                       for temporary in kernel.temporary_variables}
+        contents: list[Generable] = [
+            self._line(Mark("top", name, declaration=str(function.fdecl)))]
+        for item in function.body.contents:
+            declared = str(getattr(item, "name", ""))
+            if isinstance(item, Declarator) and declared in temporaries:
+                contents.append(self._line(
+                    Mark("declaration", name, variable=declared)))
+            contents.append(item)
+        function.body.contents[:] = contents
 
     def find(self, line: str) -> Mark | None:
         """

@@ -5,7 +5,6 @@ The annotated text of a program.
 .. autofunction:: annotate
 .. autoclass:: AnnotatedSource
 .. autoclass:: StatementText
-.. autoclass:: Origin
 """
 
 from __future__ import annotations
@@ -19,22 +18,31 @@ from loopy import CallableKernel, LoopKernel, TranslationUnit
 from pytato_provenance.compilation.stages import paused
 from pytato_provenance.diagnostic import UsageError
 from pytato_provenance.lowering.comments import (
-    FileNames,
+    declaration_lines,
     header_lines,
-    site_lines,
+    statement_lines,
     variable_lines,
 )
-from pytato_provenance.lowering.def_use import Derived, derived_statements
 from pytato_provenance.lowering.instruction_tags import without_sites
+from pytato_provenance.lowering.options import AnnotationOptions
+from pytato_provenance.lowering.origins import Origin, Origins
+from pytato_provenance.lowering.places import Places, frame_of
 from pytato_provenance.lowering.seam import Mark, Marks, generate_marked
-from pytato_provenance.lowering.tables import KernelSites, ProgramSites
-from pytato_provenance.lowering.text import marker_for
+from pytato_provenance.lowering.tables import ProgramSites
+from pytato_provenance.lowering.text import (
+    HEADER,
+    MARKER,
+    line_directive,
+    marker_for,
+    one_line,
+)
+from pytato_provenance.sites import CreationSite
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pytato_provenance.lowering.instruction_tags import Sites, VariableSites
+    from pytato_provenance.lowering.instruction_tags import VariableSites
 
 
 @dataclass(frozen=True)
@@ -85,30 +93,6 @@ class StatementText:
     plain_lines: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Origin:
-    """What a statement evaluates.
-
-    .. attribute:: title
-
-        What is special about it, in a few words.
-
-    .. attribute:: sites
-    .. attribute:: variable
-
-        The array that it stores, if :mod:`pytato` asked for it.
-
-    .. attribute:: by_loopy
-
-        Whether :mod:`loopy` made it by itself.
-    """
-
-    title: str
-    sites: Sites
-    variable: str = ""
-    by_loopy: bool = False
-
-
 # {{{ finding the translation unit
 
 def translation_unit_of(program: Any) -> TranslationUnit:
@@ -155,46 +139,25 @@ def scheduled(t_unit: TranslationUnit) -> TranslationUnit:
 # {{{ writing
 
 class _Writer:
-    def __init__(self, sites: ProgramSites, marks: Marks, stacks: bool) -> None:
+    def __init__(self, sites: ProgramSites, marks: Marks, marker: str,
+                 options: AnnotationOptions) -> None:
         self.sites = sites
         self.marks = marks
-        self.names = FileNames(
-            (site for kernel in sites.kernels.values() for site in kernel.all_sites()),
-            stacks=stacks)
-        self._derived: dict[str, dict[str, Derived]] = {}
+        self.marker = marker
+        self.options = options
+        self.origins = Origins(sites, marks.kernels)
+        self.places = Places(sites.all_sites(), options)
+        self.name = one_line(next(iter(sorted(sites.entrypoints)), "program"))
 
-    def _derived_in(self, kernel: KernelSites) -> dict[str, Derived]:
-        found = self._derived.get(kernel.name)
-        if found is None:
-            found = self._derived[kernel.name] = derived_statements(
-                self.marks.kernels[kernel.name], kernel)
-        return found
+    # {{{ comments
 
-    def origin(self, mark: Mark) -> Origin | None:
-        """
-        :returns: what the statement of *mark* evaluates, where that is known.
-        """
-        kernel = self.sites.kernel(mark.kernel)
-        known = kernel.statements.get(mark.insn_id)
-        if known is not None:
-            title = {"call": f"call of {known.variable}", "copy": "copy of an array",
-                     "bound": "bound of a reduction"}.get(known.kind, "")
-            return Origin(title, known.sites, known.variable)
-        derived = self._derived_in(kernel).get(mark.insn_id)
-        if derived is not None:
-            return Origin(f"loopy: {derived.role} for", derived.sites, by_loopy=True)
-        if kernel.called_from:
-            return Origin(f"statement of {kernel.name}, called from",
-                          kernel.called_from)
-        return None
-
-    def _lines_of_statement(self, mark: Mark) -> list[str]:
-        origin = self.origin(mark)
-        if origin is None:
-            return []
-        if not origin.title:
-            return site_lines(origin.sites, self.names)
-        return _titled(origin.title, origin.sites, self.names)
+    def header(self) -> list[str]:
+        if not self.options.header:
+            # Otherwise nobody could tell which lines are ours.
+            return [] if self.marker == MARKER else [f"{self.marker} {HEADER}"]
+        lost = ((insn_id, tag.stored) for insn_id, tag in self.sites.lost.items())
+        return [f"{self.marker} {line}" for line in header_lines(
+            sorted(self.sites.entrypoints), lost, self.places, self.marker)]
 
     def _lines_of_function(self, mark: Mark) -> list[str]:
         words = set(re.findall(r"\w+", mark.declaration))
@@ -203,48 +166,81 @@ class _Writer:
                  for name, variable in kernel.variables.items() if name in words}
         order = {"input": 0, "output": 1, "temporary": 2}
         return variable_lines(
-            sorted(found.items(), key=lambda item: order[item[1].kind]), self.names)
+            sorted(found.items(), key=lambda item: order[item[1].kind]), self.places)
 
-    def lines(self, mark: Mark) -> list[str]:
+    def comments(self, mark: Mark) -> list[str]:
         """
         :returns: what to write in the place of *mark*, without marker.
         """
         if mark.kind == "begin":
-            return self._lines_of_statement(mark)
-        if mark.kind == "top":
+            origin = self.origins.of(mark.kernel, mark.insn_id)
+            return [] if origin is None else statement_lines(origin, self.places)
+        if mark.kind == "top" and self.options.variables:
             return self._lines_of_function(mark)
+        if mark.kind == "declaration" and self.options.variables:
+            label, sites = self.origins.of_temporary(mark.kernel, mark.variable)
+            return declaration_lines(label, sites, self.places) if sites else []
         return []
 
+    # }}}
 
-def _titled(title: str, sites: Any, names: FileNames) -> list[str]:
-    lines = site_lines(sites, names)
-    if len(lines) == 1:
-        return [f"{title}: {lines[0]}"]
-    return [f"{title}:", *(f"  {line}" for line in lines)]
+    # {{{ directives
+
+    def directive(self, origin: Origin | None) -> str:
+        """
+        :returns: what makes compilers say that the next line is one of the program;
+            nothing, where that is not known.
+        """
+        if origin is None or not self.options.line_directives:
+            return ""
+        for site in sorted(origin.stored or origin.sites, key=CreationSite.sort_key):
+            frame = frame_of(site)
+            if frame is not None:
+                return line_directive(frame.lineno, self.places.path(frame.filename),
+                                      self.marker)
+        return ""
+
+    def reset(self, lineno: int) -> str:
+        """
+        :returns: what makes compilers say that the next line is line *lineno* of the
+            annotated text.
+        """
+        return line_directive(lineno, f"{self.name}.cl", self.marker)
+
+    # }}}
 
 
-def _write(marked: Iterable[str], header: list[str], writer: _Writer, marker: str
-           ) -> AnnotatedSource:
+def _write(marked: Iterable[str], writer: _Writer) -> AnnotatedSource:
     """Both texts, and where the statements are in them."""
-    text, plain = [*header], list[str]()
+    text, plain = writer.header(), list[str]()
+    if writer.options.line_directives:
+        text.append(writer.reset(len(text) + 2))
     statements: list[StatementText] = []
-    begun: list[tuple[int, int]] = []
+    begun: list[tuple[int, int, Origin | None]] = []
+    directive = ""
     for line in marked:
         mark = writer.marks.find(line)
         if mark is None:
+            if directive:
+                text.append(directive)
             text.append(line)
             plain.append(line)
             continue
         if mark.kind == "end":
-            first, first_plain = begun.pop()
+            first, first_plain, origin = begun.pop()
             statements.append(StatementText(
-                mark.insn_id, writer.origin(mark), (first, len(text)),
-                (first_plain, len(plain))))
+                mark.insn_id, origin, (first, len(text)), (first_plain, len(plain))))
+            if directive:
+                text.append(writer.reset(len(text) + 2))
+                directive = ""
             continue
         indent = line[:len(line) - len(line.lstrip())]
-        text.extend(f"{indent}{marker} {comment}" for comment in writer.lines(mark))
+        text.extend(f"{indent}{writer.marker} {comment}"
+                    for comment in writer.comments(mark))
         if mark.kind == "begin":
-            begun.append((len(text) + 1, len(plain) + 1))
+            origin = writer.origins.of(mark.kernel, mark.insn_id)
+            directive = writer.directive(origin)
+            begun.append((len(text) + (2 if directive else 1), len(plain) + 1, origin))
     variables = {name: variable for kernel in writer.sites.kernels.values()
                  for name, variable in kernel.variables.items()}
     return AnnotatedSource("\n".join(text), "\n".join(plain), statements, variables)
@@ -252,28 +248,25 @@ def _write(marked: Iterable[str], header: list[str], writer: _Writer, marker: st
 # }}}
 
 
-def annotate(tagged: TranslationUnit, linearized: TranslationUnit, *,
-             stacks: bool = False) -> AnnotatedSource:
+def annotate(tagged: TranslationUnit, linearized: TranslationUnit,
+             options: AnnotationOptions | None = None) -> AnnotatedSource:
     """
     :arg tagged: with tags of ours.
     :arg linearized: what code is generated for: *tagged* without them, preprocessed and
         linearised.
-    :arg stacks: as for :func:`kernel_source`.
+    :arg options: as for :func:`kernel_source`.
     """
     sites = ProgramSites.of(tagged)
     text, marks = generate_marked(linearized)
     marked = text.split("\n")
-    plain = [line for line in marked if marks.find(line) is None]
-    marker = marker_for(plain)
-    writer = _Writer(sites, marks, stacks)
-    header = [f"{marker} {line}" for line in header_lines(
-        sorted(sites.entrypoints), writer.names, marker)]
-    return _write(marked, header, writer, marker)
+    marker = marker_for([line for line in marked if marks.find(line) is None])
+    return _write(marked, _Writer(sites, marks, marker, options or sites.options))
 
 
-def annotated_source(program: Any, *, stacks: bool = False) -> AnnotatedSource:
+def annotated_source(program: Any, options: AnnotationOptions | None = None
+                     ) -> AnnotatedSource:
     """
-    :arg stacks: as for :func:`kernel_source`.
+    :arg options: as for :func:`kernel_source`.
     :returns: the text of *program* with and without comments.
     """
     from pytato_provenance.lowering.patch_points import generating
@@ -283,10 +276,10 @@ def annotated_source(program: Any, *, stacks: bool = False) -> AnnotatedSource:
                for item in tagged.callables_table.values()):
         raise UsageError("the translation unit has no kernel")
     with generating():
-        return annotate(tagged, scheduled(without_sites(tagged)), stacks=stacks)
+        return annotate(tagged, scheduled(without_sites(tagged)), options)
 
 
-def kernel_source(program: Any, *, stacks: bool = False) -> str:
+def kernel_source(program: Any, options: AnnotationOptions | None = None) -> str:
     """The device code of a program, with the creation sites of all array operations
     that are fused into a statement in comments above it.
 
@@ -294,9 +287,13 @@ def kernel_source(program: Any, *, stacks: bool = False) -> str:
     and is that of the program as it is now, after transformations.
 
     :arg program: a bound program, as from ``generate_loopy``, a bound executable, an
-        executor or a translation unit.
-    :arg stacks: whether the calls that led to each line are shown beneath it.
+        executor or a translation unit; or what the development host generates for
+        JAX.
+    :arg options: what the comments look like; by default as the program was generated.
     :returns: the text. :func:`strip_annotations` takes the comments out again.
     :raises ~pytato_provenance.diagnostic.UsageError: for anything else.
     """
-    return annotated_source(program, stacks=stacks).text
+    if options is not None and not isinstance(options, AnnotationOptions):
+        raise UsageError("options are AnnotationOptions(...), not "
+                         f"'{type(options).__name__}'")
+    return annotated_source(program, options).text

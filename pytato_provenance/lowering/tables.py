@@ -18,9 +18,11 @@ from pytato_provenance.lowering.instruction_tags import (
     Sites,
     StatementSites,
     VariableSites,
+    lost_statements,
     statement_sites,
     variable_sites,
 )
+from pytato_provenance.lowering.options import DEFAULT, AnnotationOptions
 from pytato_provenance.lowering.recorder import reductions_in
 
 
@@ -35,12 +37,17 @@ class Reduction:
 
         Of the array operations that are evaluated in the reduction.
 
+    .. attribute:: reducing
+
+        Of the array operation that reduces.
+
     .. attribute:: statement
 
         The identifier of the statement that it is part of.
     """
 
     sites: Sites
+    reducing: Sites
     statement: str
 
 
@@ -90,10 +97,12 @@ def _reductions_of(insn: Any, sites: StatementSites) -> dict[str, Reduction]:
     if len(current) != len(noted):
         # Transformed beyond recognition, or not expanded yet: by name.
         current = [inames for inames, _ in noted]
+    reducing = sites.reducing or (frozenset(),)*len(noted)
     found: dict[str, Reduction] = {}
-    for inames, (_, reduced) in zip(current, noted, strict=True):
+    for inames, (_, reduced), own in zip(current, noted, reducing, strict=True):
         for iname in inames:
-            found[iname] = Reduction(reduced or sites.sites, insn.id)
+            found[iname] = Reduction(
+                reduced or sites.sites, own or reduced or sites.stored, insn.id)
     return found
 
 
@@ -118,10 +127,25 @@ def _kernel_sites(kernel: LoopKernel, called_from: Sites) -> KernelSites:
 
 @dataclass(frozen=True)
 class ProgramSites:
-    """The kernels of a translation unit, by name."""
+    """The kernels of a translation unit, by name.
+
+    .. attribute:: kernels
+    .. attribute:: entrypoints
+    .. attribute:: lost
+
+        Statements that transformations took away, by identifier.
+
+    .. attribute:: options
+
+        What comments look like, as far as the program says.
+
+    .. automethod:: all_sites
+    """
 
     kernels: Mapping[str, KernelSites]
     entrypoints: frozenset[str]
+    lost: Mapping[str, StatementSites] = field(default_factory=dict)
+    options: AnnotationOptions = DEFAULT
 
     @staticmethod
     def of(t_unit: TranslationUnit) -> ProgramSites:
@@ -138,10 +162,24 @@ class ProgramSites:
                 if sites is not None and sites.kind == "call":
                     name = sites.variable
                     calls[name] = calls.get(name, frozenset()) | sites.stored
+        found = {name: _kernel_sites(kernel, calls.get(name, frozenset()))
+                 for name, kernel in kernels.items()}
+        options = next((
+            sites.program.options for kernel in found.values()
+            for sites in kernel.statements.values() if sites.program is not None),
+            DEFAULT)
         return ProgramSites(
-            {name: _kernel_sites(kernel, calls.get(name, frozenset()))
-             for name, kernel in kernels.items()},
-            frozenset(map(str, t_unit.entrypoints)))
+            found, frozenset(map(str, t_unit.entrypoints)),
+            lost_statements(insn for kernel in kernels.values()
+                            for insn in kernel.instructions), options)
+
+    def all_sites(self) -> Sites:
+        """
+        :returns: every site that occurs.
+        """
+        return frozenset().union(
+            *(kernel.all_sites() for kernel in self.kernels.values()),
+            *(statement.stored for statement in self.lost.values()))
 
     def kernel(self, name: str) -> KernelSites:
         """

@@ -2,6 +2,7 @@
 Putting foreign text into C comments, and taking our lines out again.
 
 .. autofunction:: one_line
+.. autofunction:: line_directive
 .. autofunction:: strip_annotations
 .. autodata:: MARKER
 """
@@ -62,6 +63,16 @@ def one_line(text: str, limit: int | None = None) -> str:
 # }}}
 
 
+def line_directive(lineno: int, path: str, marker: str) -> str:
+    """
+    :returns: a directive for compilers of the C family: the next line is line *lineno*
+        of *path*.
+    """
+    # A string as in C: what a backslash stands before is escaped.
+    name = one_line(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'#line {lineno} "{name}" {marker}'
+
+
 # {{{ our lines
 
 def marker_for(lines: list[str]) -> str:
@@ -69,9 +80,9 @@ def marker_for(lines: list[str]) -> str:
     :arg lines: lines of a program that is to be annotated.
     :returns: a marker with which none of them begins.
     """
-    taken = {line.lstrip()[:12] for line in lines if line.lstrip().startswith("//<")}
+    taken = [line for line in lines if "//<" in line]
     marker, number = MARKER, 1
-    while any(line.startswith(marker) for line in taken):
+    while any(_is_ours(line, marker) for line in taken):
         number += 1
         marker = f"//<{number}-"
     return marker
