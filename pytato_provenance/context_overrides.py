@@ -143,7 +143,7 @@ def make_subclass(cls: Any, when_cloned: Callable[[Any, Any], None]) -> type:
         def thaw(self, array: Any) -> Any:
             made = super().thaw(array)
             # Once for each result of each call of a compiled function.
-            if type(array) in _single and _SITE not in array.__dict__:
+            if type(array) in _single and getattr(array, _SITE, None) is None:
                 return made
             return _passed_on(array, made)
 

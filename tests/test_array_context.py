@@ -214,6 +214,18 @@ def test_an_outlined_function_has_its_own_lines(actx: Any) -> None:
     assert made_at(square_node) == lines[0]
 
 
+@needs_lazy_library
+def test_a_sparse_product_has_the_line_of_the_call(cl_actx: Any) -> None:
+    values = cl_actx.from_numpy(np.ones(12))
+    columns = cl_actx.from_numpy(np.arange(12, dtype=np.int32))
+    starts = cl_actx.from_numpy(np.arange(13, dtype=np.int32))
+    matrix = cl_actx.make_csr_matrix((12, 12), values, columns, starts)
+    product, line = matrix @ state(cl_actx), here()
+    for array in leaves(product):
+        assert made_at(array) == line
+    assert np.allclose(cl_actx.to_numpy(product).mass, np.linspace(1, 2, 12))
+
+
 def test_another_thread(actx: Any) -> None:
     made: list[Any] = []
     u = state(actx)
