@@ -175,15 +175,17 @@ def _reader(cls: type) -> Callable[[Any], tuple[Any, ...]] | None:
     :returns: what reads the fields of a node that may hold nodes; *None* where each
         node has to be asked for its attributes.
     """
-    reader: Callable[[Any], tuple[Any, ...]] | None = None
+    reader: Any = None
     if dataclasses.is_dataclass(cls):
         names = [field.name for field in dataclasses.fields(cls)
                  if field.name not in _WITHOUT_NODES]
         if len(names) > 1:
             reader = operator.attrgetter(*names)
         else:
-            def reader(node: Any) -> tuple[Any, ...]:
+            def read(node: Any) -> tuple[Any, ...]:
                 return tuple(getattr(node, name) for name in names)
+
+            reader = read
     _read[cls] = reader
     return reader
 
@@ -213,7 +215,7 @@ def children_of(node: Node) -> list[Node]:
             continue
         if kind == _NODE:
             children.append(value)
-        elif kind == _SEQUENCE or kind == _MAPPING:
+        elif kind in (_SEQUENCE, _MAPPING):
             # Written out: this is where most of a traversal's time goes.
             for item in value if kind == _SEQUENCE else value.values():
                 kind = _kinds.get(type(item))
@@ -300,7 +302,8 @@ def nodes_in_post_order(*roots: Node) -> list[Node]:
             children = children_of(node)
             if children:
                 children.reverse()
-                pending.extend([child for child in children if id(child) not in entered])
+                pending.extend(
+                    [child for child in children if id(child) not in entered])
                 continue
         pending.pop()
         if key not in left:

@@ -11,16 +11,19 @@ What a mapper must remember to carry sites from its input to its result.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from contextvars import ContextVar, Token
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytato_provenance._host import Node, children_of, host, nodes_in_post_order
 from pytato_provenance.frames import is_host_code
 from pytato_provenance.scope import current_scope, origin, origin_setters, warn_once
 from pytato_provenance.steps import record_step
 from pytato_provenance.tags import set_site, site_of
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 made_nodes: ContextVar[set[int] | None] = ContextVar(

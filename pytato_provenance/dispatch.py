@@ -247,15 +247,17 @@ def cached_rec(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def rec(self: Any, expr: Any) -> Any:
         carry = self.__dict__.get(CARRY)
-        tracks = carry is not None and carry.active and carry.tracks
+        if carry is not None and not (carry.active and carry.tracks):
+            carry = None
         result = self.cache.get(expr, _ABSENT)
         if result is not _ABSENT:
-            if tracks:
+            if carry is not None:
                 carry.note_hit(expr)
             return result
-        result = super(CopyMapper, self).rec(expr)
+        parent: Any = super(CopyMapper, self)
+        result = parent.rec(expr)
         self.cache[expr] = result
-        if tracks:
+        if carry is not None:
             carry.note_result(expr, result)
         return result
 

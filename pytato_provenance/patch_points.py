@@ -200,8 +200,8 @@ NOT_HOOKED: dict[str, str] = {
         "pytato.loopy.extend_bindings_with_shape_inference", "pytato.raising.*",
         "pytato.utils.*"), _INNER),
     "pytato.CSRMatrix":
-        "no array, and no hook of its own: one that make_csr_matrix makes has its line, "
-        "and so has the product",
+        "no array, and no hook of its own: one that make_csr_matrix makes has its "
+        "line, and so has the product",
 }
 """Public ways of the host that need no hook, with the reason. ``module.*`` stands for
 what is in a module; a member of ``Array`` for the same member of every class."""

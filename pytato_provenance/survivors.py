@@ -16,7 +16,6 @@ compare by identity, and for what an earlier call of the same mapper has returne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance._host import Node, children_of, host, nodes_in_post_order
@@ -33,6 +32,8 @@ from pytato_provenance.tags import replace_site, site_of
 
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from pytato_provenance.carry import Carry
 
 

@@ -177,7 +177,7 @@ class SitedTags(frozenset):  # type: ignore[type-arg]
     def __and__(self, other: Any) -> Any:
         return self._derived(frozenset.__and__(self, other))
 
-    def union(self, *others: Iterable[Tag]) -> Any:
+    def union(self, *others: Iterable[Any]) -> Any:
         return self._derived(frozenset.union(self, *others))
 
     def difference(self, *others: Iterable[Any]) -> Any:

@@ -83,9 +83,10 @@ def _is_helper(cls: type, name: str) -> bool:
 @functools.cache
 def _copying_methods() -> frozenset[Any]:
     return frozenset(
-        method for cls in (_pt.CopyMapper, getattr(_pt, "CopyMapperWithExtraArgs", None),
-                           _CompleteCopyMethods)
-        for name, method in vars(cls or object).items() if name.startswith("map_"))
+        method for cls in (
+            _pt.CopyMapper, getattr(_pt, "CopyMapperWithExtraArgs", object),
+            _CompleteCopyMethods)
+        for name, method in vars(cls).items() if name.startswith("map_"))
 
 
 _plans: dict[type, _Plan] = {}

@@ -129,7 +129,7 @@ def test_wrappers_keep_what_people_look_at(target):
     patches.install()
     try:
         assert Base.method is not original
-        assert Base.method.__wrapped__ is original
+        assert inspect.unwrap(Base.method) is original
         assert Base.method.__name__ == "method"
         assert Base.method.__qualname__ == "Base.method"
         assert Base.method.__doc__ == "Text."
