@@ -105,8 +105,11 @@ def statement_lines(origin: Origin, places: Places) -> list[str]:
     elif origin.is_brief:
         rest = []
     else:
-        keys = {place.key for place in heads}
-        rest = [place for place in places.of(origin.sites) if place.key not in keys]
+        # Other operations of the same line, reached in the same way, are shown by it.
+        shown = {place.key: place.callers for place in heads}
+        rest = [place for place in places.of(origin.sites - origin.stored, origin.sites)
+                if place.key not in shown
+                or not {*place.callers} <= {*shown[place.key]}]
     most = places.options.most
     heads, more = _capped(
         heads, min(_MOST_HEADS, most or _MOST_HEADS) if origin.by_loopy else most)
