@@ -123,7 +123,7 @@ def _name_of(t_unit: Any) -> str:
 
 def _program(entry: Entry, t_unit: Any, table: SiteTable, annotated: bool,
              stacks: bool) -> ProgramRecord:
-    from pytato_provenance.lowering.options import AnnotationOptions
+    from pytato_provenance.annotation_options import AnnotationOptions
     from pytato_provenance.lowering.origins import Origin
     from pytato_provenance.lowering.source import annotated_source
 
@@ -177,6 +177,7 @@ def make_record(program: str, ended: str, entries: Iterable[Entry], names: PathN
     :arg warnings: what went wrong in recording.
     """
     table = SiteTable(names)
+    entries = [*entries]
     programs: list[ProgramRecord] = []
     for entry in entries:
         texts: set[str | None] = set()
@@ -188,6 +189,8 @@ def make_record(program: str, ended: str, entries: Iterable[Entry], names: PathN
             texts.add(record.text)
     return Record(program, ended, root, platform.python_version(), package_versions(),
                   tuple(sorted(table.changed_files)), tuple(table.records),
-                  tuple(programs), tuple(warnings))
+                  tuple(programs), (*warnings, *(
+                      f"a program could not be compiled: {failure}"
+                      for entry in entries for failure in entry.failures)))
 
 # }}}

@@ -34,7 +34,7 @@ from pytato_provenance.scope import (
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from pytato_provenance.lowering.options import AnnotationOptions
+    from pytato_provenance.annotation_options import AnnotationOptions
 
 
 F = TypeVar("F", bound=Callable[..., Any])

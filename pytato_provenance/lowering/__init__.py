@@ -21,6 +21,7 @@ from typing import Any
 
 from pytato_provenance._host import host
 from pytato_provenance._released_pytato import mend_released_pytato
+from pytato_provenance.annotation_options import AnnotationOptions
 from pytato_provenance.diagnostic import NotAnArrayError
 from pytato_provenance.lowering import modes, patch_points
 from pytato_provenance.lowering.findings import (
@@ -29,7 +30,6 @@ from pytato_provenance.lowering.findings import (
     contributors,
 )
 from pytato_provenance.lowering.ledger import Entry, Ledger
-from pytato_provenance.lowering.options import AnnotationOptions
 from pytato_provenance.lowering.source import kernel_source
 from pytato_provenance.lowering.text import MARKER, strip_annotations
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from pytato_provenance.lowering import embedding, ledger
+from pytato_provenance.lowering import embedding, ledger, notes
 from pytato_provenance.lowering.instruction_tags import (
     has_sites,
     with_sites_from,
@@ -34,7 +34,11 @@ def scheduling_without_sites(original: Callable[..., Any]) -> Callable[..., Any]
         ledger.announce_compiled(t_unit)
         twin = copy.copy(self)
         twin.t_unit = without_sites(t_unit)
-        scheduled = original(twin, arg_to_dtype)
+        try:
+            scheduled = original(twin, arg_to_dtype)
+        except Exception as error:
+            notes.add_note_on_error(error, t_unit)
+            raise
         embedding.expect(scheduled, t_unit)
         return scheduled
 

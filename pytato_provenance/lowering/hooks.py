@@ -25,6 +25,7 @@ from pytato_provenance._host import nodes_in_post_order
 from pytato_provenance.capture import NO_CAPTURE
 from pytato_provenance.lowering import ledger
 from pytato_provenance.lowering.modes import current_mode
+from pytato_provenance.lowering.notes import note_on_node
 from pytato_provenance.lowering.recorder import Recorder, may_have_equal_nodes
 from pytato_provenance.merging import spread_sites
 
@@ -106,7 +107,11 @@ def recording_mapper(original: type) -> type:
                 return method(expr, *args, **kwargs)
             outer = recorder.node
             recorder.node = expr
-            result = method(expr, *args, **kwargs)
+            try:
+                result = method(expr, *args, **kwargs)
+            except Exception as error:
+                note_on_node(error, expr)
+                raise
             recorder.node = outer
             try:
                 recorder.implemented(expr, result)

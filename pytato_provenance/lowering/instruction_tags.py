@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from loopy import CallableKernel, LoopKernel, TranslationUnit
 from pytools.tag import Tag, tag_dataclass
 
-from pytato_provenance.lowering.options import DEFAULT, AnnotationOptions
+from pytato_provenance.annotation_options import DEFAULT, AnnotationOptions
 from pytato_provenance.sites import CreationSite
 
 

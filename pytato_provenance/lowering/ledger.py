@@ -47,6 +47,10 @@ class Entry:
         What loopy was asked to compile for it, after the user's transformations: for
         each executor, in the order in which they were first called.
 
+    .. attribute:: failures
+
+        What hosts said when they could not compile it, with notes of ours.
+
     .. attribute:: census
 
         How many arrays it was generated from, by site and name of the type.
@@ -57,6 +61,7 @@ class Entry:
     number: int
     generated: Any
     compiled: list[Any] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
     census: Census = field(default_factory=dict)
 
     @property
@@ -102,6 +107,15 @@ class Ledger:
                 self.entries.append(entry)
             if compiled and all(t_unit is not other for other in entry.compiled):
                 entry.compiled.append(t_unit)
+
+    def failed(self, program: Program | None, message: str) -> None:
+        """
+        :arg message: why the program could not be compiled.
+        """
+        with self._lock:
+            entry = self._by_number.get(0 if program is None else program.number)
+            if entry is not None and message not in entry.failures:
+                entry.failures.append(message)
 
 
 _open: tuple[Ledger, ...] = ()
@@ -149,3 +163,9 @@ def announce_generated(bound: Any) -> None:
 def announce_compiled(t_unit: Any) -> None:
     """An executor is going to compile *t_unit*."""
     _announce(t_unit, compiled=True)
+
+
+def announce_failed(t_unit: Any, message: str, note: str) -> None:
+    """*t_unit* could not be compiled."""
+    for ledger in _open:
+        ledger.failed(program_of(t_unit), f"{message}\n{note}".strip())

@@ -15,8 +15,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytato_provenance.annotation_options import DEFAULT, AnnotationOptions
 from pytato_provenance.diagnostic import UsageError
-from pytato_provenance.lowering.options import DEFAULT, AnnotationOptions
 
 
 if TYPE_CHECKING:

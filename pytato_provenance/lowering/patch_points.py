@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pytato_provenance._patching import PatchPoint, PatchSet
-from pytato_provenance.lowering import caches, embedding, hooks, seam
+from pytato_provenance.lowering import caches, embedding, hooks, notes, seam
 
 
 if TYPE_CHECKING:
@@ -57,6 +57,10 @@ LOWERING_POINTS = (
         caches.scheduling_without_sites,
         "from here on loopy works without our tags: keys and entries of caches are "
         "those of a plain run"),
+    PatchPoint(
+        "loopy.target.pyopencl_execution", "PyOpenCLExecutor.translation_unit_info",
+        notes.noting_compilation,
+        "errors of loopy and of the driver's compiler get a note"),
     PatchPoint(
         "pytools.persistent_dict", "WriteOncePersistentDict.fetch",
         caches.fetch_without_sites,

@@ -12,7 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytato_provenance.lowering.options import DEFAULT, AnnotationOptions
+from pytato_provenance.annotation_options import DEFAULT, AnnotationOptions
 from pytato_provenance.lowering.text import one_line
 from pytato_provenance.path_names import PathNames
 from pytato_provenance.sites import CreationSite

@@ -20,6 +20,7 @@ from typing import Any
 import pymbolic.primitives as prim
 
 from pytato_provenance._host import Node, host, nodes_in_post_order
+from pytato_provenance.annotation_options import DEFAULT, AnnotationOptions
 from pytato_provenance.lowering.instruction_tags import (
     Program,
     Sites,
@@ -29,7 +30,6 @@ from pytato_provenance.lowering.instruction_tags import (
     statement_sites,
     variable_sites,
 )
-from pytato_provenance.lowering.options import DEFAULT, AnnotationOptions
 from pytato_provenance.merging import has_equal_nodes, merged_sites
 from pytato_provenance.sites import UNKNOWN, CreationSite
 from pytato_provenance.tags import site_of

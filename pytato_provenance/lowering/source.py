@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopy import CallableKernel, LoopKernel, TranslationUnit
 
+from pytato_provenance.annotation_options import AnnotationOptions
 from pytato_provenance.compilation.stages import paused
 from pytato_provenance.diagnostic import UsageError
 from pytato_provenance.lowering.comments import (
@@ -24,7 +25,6 @@ from pytato_provenance.lowering.comments import (
     variable_lines,
 )
 from pytato_provenance.lowering.instruction_tags import without_sites
-from pytato_provenance.lowering.options import AnnotationOptions
 from pytato_provenance.lowering.origins import Origin, Origins
 from pytato_provenance.lowering.places import Places, frame_of
 from pytato_provenance.lowering.seam import Mark, Marks, generate_marked

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopy import CallableKernel, LoopKernel, TranslationUnit
 
+from pytato_provenance.annotation_options import DEFAULT, AnnotationOptions
 from pytato_provenance.lowering.instruction_tags import (
     Sites,
     StatementSites,
@@ -22,7 +23,6 @@ from pytato_provenance.lowering.instruction_tags import (
     statement_sites,
     variable_sites,
 )
-from pytato_provenance.lowering.options import DEFAULT, AnnotationOptions
 from pytato_provenance.lowering.recorder import reductions_in
 
 
