@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING, NoReturn
 
+from pytato_provenance.annotation_options import AnnotationOptions
 from pytato_provenance.diagnostic import UsageError
 from pytato_provenance.outputs import Outputs
 from pytato_provenance.record import read_record
@@ -83,6 +85,9 @@ def _parsers() -> tuple[_Parser, _Parser]:
                      help="which regions the log is about, as in 'rhs*'")
     run.add_argument("--stacks", action="store_true",
                      help="show the whole stack of each creation site")
+    run.add_argument("--comments", metavar="OPTIONS", default="",
+                     help="what the comments look like: 'columns,no-text,most=20,...', "
+                     "the attributes of AnnotationOptions")
     run.add_argument("--no-annotate", action="store_false", dest="annotate",
                      help="write the kernels as loopy does, without comments")
     run.add_argument("--capture", metavar="NAME",
@@ -161,12 +166,24 @@ def _prepared_run(run: _Parser, arguments: Sequence[str]) -> WatchedRun:
         Outputs.of(program.stem, kernels=options.kernels, report=options.report,
                    map_file=options.map, log_file=options.compile_log,
                    stacks=options.stacks),
-        Choices(annotate=options.annotate, stacks=options.stacks,
+        Choices(annotate=options.annotate, comments=_comments(options),
                 capture=options.capture, max_frames=options.max_frames,
                 region=options.region, absolute_paths=options.absolute_paths,
                 quiet=options.quiet))
     watched.prepare()
     return watched
+
+
+def _comments(options: argparse.Namespace) -> AnnotationOptions:
+    comments = AnnotationOptions.parse(options.comments)
+    if options.stacks:
+        comments = replace(comments, stacks=True)
+    if options.absolute_paths:
+        comments = replace(comments, paths="absolute")
+    if comments.root is None:
+        # The program may change its directory.
+        comments = replace(comments, root=os.getcwd())
+    return comments
 
 
 def _report(path: str, html: str | None, map_file: str | None, stacks: bool) -> int:
@@ -245,6 +262,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Nobody reads on, as in "| head"; the interpreter would say so at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        # Such as a current directory that is gone.
+        print(f"{NAME}: {visible(str(error))}", file=sys.stderr)
+        return 2
     if isinstance(result, int):
         return result
     # Not within the above: what the program raises is the program's.

@@ -12,6 +12,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance import run_script
+from pytato_provenance.annotation_options import DEFAULT, AnnotationOptions
 from pytato_provenance.record import (
     FrameRecord,
     NodesRecord,
@@ -122,14 +123,13 @@ def _name_of(t_unit: Any) -> str:
 
 
 def _program(entry: Entry, t_unit: Any, table: SiteTable, annotated: bool,
-             stacks: bool) -> ProgramRecord:
-    from pytato_provenance.annotation_options import AnnotationOptions
+             comments: AnnotationOptions) -> ProgramRecord:
     from pytato_provenance.lowering.origins import Origin
     from pytato_provenance.lowering.source import annotated_source
 
     name = _name_of(t_unit)
     try:
-        source = annotated_source(t_unit, AnnotationOptions(stacks=stacks))
+        source = annotated_source(t_unit, comments)
     except Exception as error:
         # Such as a user's transformation that cannot be scheduled: the user has seen
         # the error, or never ran the program.
@@ -163,8 +163,9 @@ def _nodes(entry: Entry, table: SiteTable) -> tuple[NodesRecord, ...]:
                  for (site, kind), number in entry.census.items())
 
 
-def make_record(program: str, ended: str, entries: Iterable[Entry], names: PathNames, *,
-                annotated: bool = True, stacks: bool = False, root: str = "",
+def make_record(program: str, ended: str, entries: Iterable[Entry],
+                names: PathNames, *, annotated: bool = True,
+                comments: AnnotationOptions = DEFAULT, root: str = "",
                 warnings: Iterable[str] = ()) -> Record:
     """
     :arg program: the name of what was run.
@@ -172,7 +173,7 @@ def make_record(program: str, ended: str, entries: Iterable[Entry], names: PathN
     :arg entries: of a :class:`~pytato_provenance.lowering.Ledger`.
     :arg names: what files are called.
     :arg annotated: whether the texts have comments.
-    :arg stacks: whether the comments show whole stacks.
+    :arg comments: what the comments look like.
     :arg root: in words, what names of files are relative to.
     :arg warnings: what went wrong in recording.
     """
@@ -182,7 +183,7 @@ def make_record(program: str, ended: str, entries: Iterable[Entry], names: PathN
     for entry in entries:
         texts: set[str | None] = set()
         for t_unit in entry.programs:
-            record = _program(entry, t_unit, table, annotated, stacks)
+            record = _program(entry, t_unit, table, annotated, comments)
             # Some hosts make a new executor for each call.
             if record.text is None or record.text not in texts:
                 programs.append(record)

@@ -90,16 +90,17 @@ class Outputs:
         report_directory, report_file = directory or default, None
         if report is not None:
             if os.path.splitext(report)[1] and not os.path.isdir(report):
-                report_directory, report_file = None, os.path.abspath(report)
+                report_directory, report_file = None, report
             else:
                 report_directory = os.path.abspath(report)
         if log_file == "":
             log_file = os.path.join(
                 report_directory or os.path.dirname(report_file or ""), _LOG)
+        rank = _rank()
         outputs = Outputs(
-            directory, report_directory, report_file,
-            None if map_file is None else os.path.abspath(map_file),
-            None if log_file is None else os.path.abspath(log_file), stacks)
+            _directory_of(rank, directory), _directory_of(rank, report_directory),
+            _file_of(rank, report_file), _file_of(rank, map_file),
+            _file_of(rank, log_file), stacks)
         outputs._check()
         return outputs
 
@@ -196,6 +197,34 @@ class Outputs:
         if self.log_file is not None:
             parts.append(f"log in {_shown(self.log_file)}")
         return ", ".join(parts)
+
+
+# What launchers of MPI programs set: the process's number, and how many there are.
+_RANKS = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+          ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+          ("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"))
+
+
+def _rank() -> str | None:
+    """What tells this process from others of the same program, if there are any."""
+    for rank, size in _RANKS:
+        number, total = os.environ.get(rank, ""), os.environ.get(size, "")
+        if number.isdecimal() and total.isdecimal() and int(total) > 1:
+            return f"rank{number}"
+    return None
+
+
+def _directory_of(rank: str | None, directory: str | None) -> str | None:
+    if directory is None:
+        return None
+    return os.path.abspath(os.path.join(directory, rank or ""))
+
+
+def _file_of(rank: str | None, file: str | None) -> str | None:
+    if file is None:
+        return None
+    name, ending = os.path.splitext(os.path.abspath(file))
+    return f"{name}-{rank}{ending}" if rank else name + ending
 
 
 def _shown(path: str) -> str:

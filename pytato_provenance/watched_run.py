@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytato_provenance.annotation_options import DEFAULT, AnnotationOptions
 from pytato_provenance.capture import make_strategy
 from pytato_provenance.collect import make_record
 from pytato_provenance.diagnostic import HostMissingError, UsageError
@@ -48,9 +49,9 @@ class Choices:
 
         Whether kernels have comments.
 
-    .. attribute:: stacks
+    .. attribute:: comments
 
-        Whether whole stacks are shown.
+        What they look like.
 
     .. attribute:: capture
     .. attribute:: max_frames
@@ -66,7 +67,7 @@ class Choices:
     """
 
     annotate: bool = True
-    stacks: bool = False
+    comments: AnnotationOptions = DEFAULT
     capture: str | None = None
     max_frames: int | None = None
     region: str | None = None
@@ -88,7 +89,8 @@ class WatchedRun:
         """
         :raises ~pytato_provenance.diagnostic.UsageError: for what cannot work.
         """
-        make_strategy(choices.capture or "stack", **choices.capture_options)
+        if choices.capture is not None or choices.capture_options:
+            make_strategy(choices.capture or "stack", **choices.capture_options)
         self._program = program
         self._outputs = outputs
         self._choices = choices
@@ -220,7 +222,7 @@ class WatchedRun:
             warnings.simplefilter("ignore")
             record = make_record(
                 self._name, self._ended, entries, self._names,
-                annotated=choices.annotate, stacks=choices.stacks,
+                annotated=choices.annotate, comments=choices.comments,
                 root=self._names.root if choices.absolute_paths else root)
         _flush(sys.stdout)
         record = self._outputs.write(record, self._stdout, self._printed)

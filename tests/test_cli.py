@@ -50,6 +50,8 @@ BAD = {
     "not a record": (["report", "script.py"], "is not JSON"),
     "map is a directory": (["run", "--map", "empty", "script.py"],
                            "it is a directory"),
+    "comments": (["run", "--comments", "pretty", "script.py"],
+                 "'pretty' is not one of"),
     "region": (["run", "--region", "x", "script.py"], "add --compile-log"),
     "nowhere": (["report", "good.json", "--html", "missing/x.html"], "cannot write"),
     "strip": (["strip", "missing.cl"], "cannot read 'missing.cl'"),
@@ -351,6 +353,31 @@ def test_places_of_the_report(tmp_path: Path, report: str, kind: str) -> None:
         assert path.read_text().startswith("script.py: 1 program, 4 arrays")
 
 
+def test_processes_of_an_mpi_program(tmp_path: Path) -> None:
+    """They do not write over each other's results."""
+    write_program(tmp_path)
+    for rank in "01":
+        done = command(tmp_path, "run", "--map", "map.json", "script.py",
+                       OMPI_COMM_WORLD_RANK=rank, OMPI_COMM_WORLD_SIZE="2")
+        assert done.returncode == 0, done.stderr
+    for rank in "01":
+        names = {path.name for path in (
+            tmp_path / "provenance-script" / f"rank{rank}").iterdir()}
+        assert names == {"01_pt_kernel.cl", "record.json", "report.txt"}
+        assert (tmp_path / f"map-rank{rank}.json").exists()
+    command(tmp_path, "run", "script.py", PMI_RANK="0", PMI_SIZE="1")
+    assert (tmp_path / "provenance-script/report.txt").exists()
+
+
+def test_current_directory_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "script.py").write_text("print('it ran')")
+    (tmp_path / "remove.py").write_text(
+        "import os, sys; from pytato_provenance.cli import main\n"
+        "os.chdir('gone'); os.rmdir('../gone'); sys.exit(main())")
+    assert_refused(python(tmp_path, "remove.py", "run", "../script.py"), "")
+
+
 @pytest.mark.parametrize("annotate", [(), ("--no-annotate",)])
 def test_map(tmp_path: Path, annotate: tuple[str, ...]) -> None:
     lines = write_program(tmp_path)
@@ -419,6 +446,17 @@ def test_stacks_in_comments(tmp_path: Path) -> None:
         assert f"//<-   from script.py:{line_of(lines, place)} in <module>\n" in text
     assert "run_script" not in text
     assert "runpy" not in text
+
+
+def test_look_of_comments(tmp_path: Path) -> None:
+    lines = write_program(tmp_path)
+    done = command(tmp_path, "run", "-q", "--comments", "no-text,no-header,columns",
+                   "--kernels", "stdout", "script.py")
+    assert done.returncode == 0
+    text = done.stdout.decode()
+    assert "helper(x) + 1" not in text
+    assert "strip_annotations" not in text
+    assert f"script.py:{line_of(lines, PLACES[0])}" in text
 
 
 def test_options(tmp_path: Path) -> None:
