@@ -192,7 +192,9 @@ PLACES = ("return 3*a", "y = helper(x) + 1", "x = pt.make_placeholder")
 
 
 def places_in(kernel: str) -> set[int]:
-    return {int(number) for number in re.findall(r"script\.py:(\d+) in", kernel)}
+    # The name of the file is left out where it is that of the line above.
+    return {int(number)
+            for number in re.findall(r"//<-.*?(?:script\.py|\s):(\d+) in", kernel)}
 
 
 def test_default_places(tmp_path: Path) -> None:
