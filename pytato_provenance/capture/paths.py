@@ -15,6 +15,7 @@ ignores the file they come from, and their hash is structural and not cached.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import threading
 from sys import _getframe
@@ -29,6 +30,20 @@ if TYPE_CHECKING:
     from types import FrameType
 
 ValueT = TypeVar("ValueT")
+
+# Of all tables. Readers take no lock: one dictionary look-up is atomic in every build.
+# Re-entrant: a collection that starts inside may capture in a finaliser.
+_lock = threading.RLock()
+
+
+def _after_fork() -> None:
+    global _lock
+    # The thread that held it does not exist in the child.
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class PathTable(Protocol[ValueT]):
@@ -84,9 +99,6 @@ class PurePathTable(Generic[ValueT]):
         self._values: dict[tuple[int, ...], ValueT] = {}
         self._codes: dict[int, CodeType] = {}
         self._marks: dict[int, CodeType] = {}
-        # Readers take no lock: one dictionary look-up is atomic in every build.
-        # Re-entrant: a collection that starts inside may capture in a finaliser.
-        self._lock = threading.RLock()
 
     def lookup(self, skip: int, max_frames: int = 0, /) -> ValueT | None:
         if skip < 0 or max_frames < 0:
@@ -166,7 +178,7 @@ class PurePathTable(Generic[ValueT]):
             codes.append(code)
             key += (id(code), frame.f_lasti)
             frame = frame.f_back
-        with self._lock:
+        with _lock:
             # The codes first: a reader must not find a path without an owner.
             for code in codes:
                 self._codes[id(code)] = code
@@ -175,11 +187,11 @@ class PurePathTable(Generic[ValueT]):
     def mark(self, code: CodeType, /) -> None:
         if not isinstance(code, CodeType):
             raise TypeError("mark: not a code object")
-        with self._lock:
+        with _lock:
             self._marks[id(code)] = code
 
     def clear(self) -> None:
-        with self._lock:
+        with _lock:
             # In this order: a reader must not find a path without an owner.
             self._values.clear()
             self._codes.clear()
@@ -189,7 +201,7 @@ class PurePathTable(Generic[ValueT]):
         return len(self._values)
 
     def __sizeof__(self) -> int:
-        with self._lock:
+        with _lock:
             # An address does not fit a small integer; most offsets do.
             address = sys.getsizeof(1 << 47)
             return (
