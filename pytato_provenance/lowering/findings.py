@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance.lowering.def_use import Derived, derived_statements
+from pytato_provenance.lowering.python_target import (
+    contributors_of_python,
+    is_python_program,
+)
 from pytato_provenance.lowering.tables import KernelSites, ProgramSites
 from pytato_provenance.sites import CreationSite
 
@@ -48,7 +52,8 @@ class Contributors:
     .. attribute:: statements
 
         For each instruction, by its identifier, the sites of all array operations that
-        are fused into it, in source order.
+        are fused into it, in source order. In a program in Python statements go by
+        the variables that they make.
 
     .. attribute:: arguments
     .. attribute:: temporaries
@@ -103,6 +108,11 @@ def contributors(program: Any) -> Contributors:
     """
     from pytato_provenance.lowering.source import translation_unit_of
 
+    if is_python_program(program):
+        found = contributors_of_python(program)
+        arguments = {name: found.pop(name) for name in [*found]
+                     if name in program.expected_arguments}
+        return Contributors(found, arguments, {}, {}, {}, {})
     t_unit = translation_unit_of(program)
     kernel = t_unit.default_entrypoint
     program = ProgramSites.of(t_unit)

@@ -45,8 +45,9 @@ _POSITIONS = (
 
 
 def _add(error: BaseException, note: str) -> None:
-    if hasattr(error, "add_note"):
-        error.add_note(note)
+    add_note = getattr(error, "add_note", None)
+    if add_note is not None:
+        add_note(note)
 
 
 def _has_note(error: BaseException) -> bool:

@@ -12,10 +12,18 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from importlib import util
 from typing import TYPE_CHECKING
 
 from pytato_provenance._patching import PatchPoint, PatchSet
-from pytato_provenance.lowering import caches, embedding, hooks, notes, seam
+from pytato_provenance.lowering import (
+    caches,
+    embedding,
+    hooks,
+    notes,
+    python_target,
+    seam,
+)
 
 
 if TYPE_CHECKING:
@@ -33,6 +41,14 @@ SEAM_POINTS = (
 """What :func:`~pytato_provenance.kernel_source` needs."""
 
 _CODEGEN = "pytato.target.loopy.codegen"
+
+_PYTHON = "pytato.target.python.numpy_like"
+
+
+def _has_python_target() -> bool:
+    return util.find_spec("pytato.target") is not None and (
+        util.find_spec("pytato.target.python") is not None)
+
 
 LOWERING_POINTS = (
     PatchPoint(
@@ -72,6 +88,14 @@ LOWERING_POINTS = (
     PatchPoint(
         "loopy.codegen", "generate_code_v2", embedding.embedding_code,
         "hands annotated text on, where comments are embedded"),
+    *(PatchPoint(
+        module, "generate_numpy_like", python_target.recording_generation,
+        "programs in Python, and the name by which those for JAX are made",
+        _has_python_target)
+      for module in (_PYTHON, "pytato.target.python.jax")),
+    PatchPoint(
+        _PYTHON, "NumpyCodegenMapper", python_target.naming_mapper,
+        "says which variable holds an array", _has_python_target),
 )
 """What annotated programs need while they are generated and run."""
 

@@ -27,6 +27,7 @@ from pytato_provenance.lowering.comments import (
 from pytato_provenance.lowering.instruction_tags import without_sites
 from pytato_provenance.lowering.origins import Origin, Origins
 from pytato_provenance.lowering.places import Places, frame_of
+from pytato_provenance.lowering.python_target import is_python_program, python_source
 from pytato_provenance.lowering.seam import Mark, Marks, generate_marked
 from pytato_provenance.lowering.tables import ProgramSites
 from pytato_provenance.lowering.text import (
@@ -296,4 +297,6 @@ def kernel_source(program: Any, options: AnnotationOptions | None = None) -> str
     if options is not None and not isinstance(options, AnnotationOptions):
         raise UsageError("options are AnnotationOptions(...), not "
                          f"'{type(options).__name__}'")
+    if is_python_program(program):
+        return python_source(program, options)
     return annotated_source(program, options).text

@@ -19,10 +19,13 @@ MARKER = "//<-"
 """Our lines begin with it, after white space. Where a program has lines of its own that
 do so, a number goes in, as in ``//<2-``; the header of the text says which."""
 
+PYTHON_MARKER = "#<-"
+"""The same in programs in Python."""
+
 HEADER = "pytato_provenance:"
 """What follows the marker on the first of our lines."""
 
-_HEADER_RE = re.compile(r"\s*(//<\d*-) " + re.escape(HEADER))
+_HEADER_RE = re.compile(r"\s*((?://|#)<\d*-) " + re.escape(HEADER))
 
 
 # {{{ foreign text
@@ -110,7 +113,7 @@ def strip_annotations(text: str) -> str:
         header = _HEADER_RE.match(line)
         if header is not None:
             marker = header.group(1)
-        if not _is_ours(line, marker):
+        if not (_is_ours(line, marker) or line.lstrip().startswith(PYTHON_MARKER)):
             kept.append(line)
     return "\n".join(kept)
 
