@@ -304,7 +304,6 @@ print([name for name in ("pytato", "loopy", "numpy") if name in sys.modules])
 import pytato, inspect, importlib.util
 print(type(pytato.__loader__), vars(pytato.__loader__), pytato.__spec__)
 print(inspect.getsource(pytato)[:100], importlib.util.find_spec("pytato").loader)
-print(type(sys.meta_path[0]))
 try:
     import pytato.missing
 except ImportError as error:
