@@ -88,6 +88,8 @@ def _sites_of_variables(expr: Any, mapper: Any) -> dict[str, Sites]:
     found: dict[str, Sites] = {}
     done = len(mapper.lines)
     for node in nodes:
+        if not isinstance(node, host().array):
+            continue
         try:
             # The mapper remembers what it gave each array that it has seen.
             name = mapper.rec(node)
