@@ -175,17 +175,13 @@ def _reader(cls: type) -> Callable[[Any], tuple[Any, ...]] | None:
     :returns: what reads the fields of a node that may hold nodes; *None* where each
         node has to be asked for its attributes.
     """
-    reader: Any = None
+    reader: Callable[[Any], tuple[Any, ...]] | None = None
     if dataclasses.is_dataclass(cls):
         names = [field.name for field in dataclasses.fields(cls)
                  if field.name not in _WITHOUT_NODES]
-        if len(names) > 1:
-            reader = operator.attrgetter(*names)
-        else:
-            def read(node: Any) -> tuple[Any, ...]:
-                return tuple(getattr(node, name) for name in names)
-
-            reader = read
+        # Of one name alone, an attrgetter would not make a tuple.
+        reader = (operator.attrgetter(*names) if len(names) > 1 else
+                  lambda node: tuple(getattr(node, name) for name in names))
     _read[cls] = reader
     return reader
 
@@ -302,8 +298,8 @@ def nodes_in_post_order(*roots: Node) -> list[Node]:
             children = children_of(node)
             if children:
                 children.reverse()
-                pending.extend(
-                    [child for child in children if id(child) not in entered])
+                pending.extend([child for child in children
+                                if id(child) not in entered])
                 continue
         pending.pop()
         if key not in left:

@@ -8,9 +8,10 @@ What a transform did to creation sites.
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,8 @@ OUTCOMES: Mapping[str, str] = {
     "synthetic": "made by the transform for itself, and marked so",
     "unknown": "its site was not known before either",
     "lost": "made by the transform, without a site",
+    "absorbed": "of the input: an equal array is there and does not know its site",
+    "gone": "of the input: no array of the result has its site",
 }
 
 
@@ -47,7 +50,9 @@ class AuditEntry:
     .. attribute:: outcome
 
         One of ``kept``, ``merged``, ``inherited``, ``created``, ``synthetic``,
-        ``unknown``, ``lost``.
+        ``unknown``, ``lost``, of arrays of the result; of arrays of the input,
+        ``absorbed`` (an equal array is there and does not know their site) or ``gone``
+        (no array of the result has their site).
 
     .. attribute:: node_type
 
@@ -115,6 +120,12 @@ class AuditReport:
         """The number of arrays without a site."""
         return self.count("lost")
 
+    @property
+    def absorbed(self) -> int:
+        """The number of arrays of the input that became one with an array that could
+        not be told of their site: see :ref:`merging`."""
+        return self.count("absorbed")
+
     def as_data(self) -> dict[str, Any]:
         """
         :returns: the report as plain data.
@@ -144,25 +155,27 @@ def compare(before: Iterable[Node], after: Iterable[Node], pass_name: str,
     :arg after: the nodes of the result, children first.
     :returns: what became of the sites.
     """
+    array = host().array
     before = list(before)
     after = list(after)
-    known_before = {id(node): site_of(node) for node in before}
-    input_sites = {site for known in known_before.values() if known is not None
-                   for site in known.all_sites}
     classes = equal_classes(_unique([*before, *after]))
-    equal_before: dict[int, set[CreationSite | None]] = {}
+    before = [node for node in before if isinstance(node, array)]
+    after = [node for node in after if isinstance(node, array)]
+    known_before = {id(node): site_of(node) for node in before}
+    input_sites = _members(known_before.values())
+    equal_before: dict[int, set[CreationSite | None]] = defaultdict(set)
     for node in before:
-        equal_before.setdefault(classes[id(node)], set()).add(site_of(node))
+        equal_before[classes[id(node)]].add(known_before[id(node)])
     merged_before = {site for site in known_before.values()
                      if site is not None and site.kind == "merged"}
 
     def outcome(node: Node) -> str:
         site = site_of(node)
         is_old = id(node) in known_before
+        previous = equal_before.get(classes[id(node)], set())
         if site is None or site.kind == "unknown":
-            previous = equal_before.get(classes[id(node)], set())
             return "unknown" if is_old or None in previous else "lost"
-        if is_old or site in equal_before.get(classes[id(node)], ()):
+        if is_old or site in previous:
             return "kept"
         if site.kind == "merged" and site not in merged_before:
             return "merged"
@@ -170,13 +183,33 @@ def compare(before: Iterable[Node], after: Iterable[Node], pass_name: str,
             return "synthetic"
         return "inherited" if input_sites.issuperset(site.all_sites) else "created"
 
-    counts = Counter((outcome(node), type(node).__name__) for node in after
-                     if isinstance(node, host().array))
+    counts = Counter((outcome(node), type(node).__name__) for node in after)
+
+    by_class: dict[int, set[CreationSite | None]] = defaultdict(set)
+    for node in after:
+        by_class[classes[id(node)]].add(site_of(node))
+    known_after = _members(site for sites in by_class.values() for site in sites)
+    members = {number: _members(sites) for number, sites in by_class.items()}
+    for node in before:
+        site = known_before[id(node)]
+        if site is None or (site.kind != "known" and site.kind != "merged"):
+            continue
+        number = classes[id(node)]
+        if number in members:
+            if not members[number].issuperset(site.all_sites):
+                counts["absorbed", type(node).__name__] += 1
+        elif not known_after.issuperset(site.all_sites):
+            counts["gone", type(node).__name__] += 1
+
     order = list(OUTCOMES)
     entries = sorted((AuditEntry(*key, count) for key, count in counts.items()),
                      key=lambda entry: (order.index(entry.outcome), -entry.count,
                                         entry.node_type))
     return AuditReport(pass_name, tuple(entries), result)
+
+
+def _members(sites: Iterable[CreationSite | None]) -> set[CreationSite]:
+    return {member for site in sites if site is not None for member in site.all_sites}
 
 
 def _unique(nodes: list[Node]) -> list[Node]:
@@ -226,16 +259,27 @@ def audit(transform: Callable[..., Any], dag: Any, *args: Any, **kwargs: Any
 
 def roots(dag: Any) -> Iterable[Node]:
     """
-    :returns: the nodes in *dag*: a node, or dictionaries and sequences of them.
+    :returns: the nodes in *dag*: a node, or dictionaries, sequences and records
+        (dataclasses) of them, such as the parts of a distributed computation.
     """
-    if isinstance(dag, host().node_types):
-        yield dag
-    elif isinstance(dag, Mapping):
-        for item in dag.values():
-            yield from roots(item)
-    elif isinstance(dag, tuple | list | frozenset | set):
-        for item in dag:
-            yield from roots(item)
+    pending = [dag]
+    entered: set[int] = set()
+    while pending:
+        item = pending.pop()
+        if isinstance(item, host().node_types):
+            yield item
+            continue
+        items: Iterable[Any] = ()
+        if isinstance(item, Mapping):
+            items = item.values()
+        elif isinstance(item, tuple | list | Set):
+            items = item
+        elif dataclasses.is_dataclass(item) and not isinstance(item, type):
+            items = [getattr(item, field.name, None)
+                     for field in dataclasses.fields(item)]
+        if items and id(item) not in entered:
+            entered.add(id(item))
+            pending.extend(reversed(list(items)))
 
 
 def pass_name_of(transform: Any) -> str:

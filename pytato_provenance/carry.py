@@ -10,6 +10,7 @@ What a mapper must remember to carry sites from its input to its result.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from contextvars import ContextVar, Token
 from functools import cache
@@ -24,7 +25,6 @@ from pytato_provenance.tags import set_site, site_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
 
 made_nodes: ContextVar[set[int] | None] = ContextVar(
     "pytato_provenance_made_nodes", default=None)
@@ -248,9 +248,9 @@ def _watched_add(carry: Carry, add: Callable[..., Any]) -> Callable[..., Any]:
     def watched_add(inputs: Any, result: Any) -> Any:
         kept = add(inputs, result)
         if kept is not result:
-            carry.whole().collapsed.append((_node_in(kept), _node_in(result)))
+            carry.whole().collapsed.append((node_in(kept), node_in(result)))
         if tracks:
-            carry.note_result(inputs.expr, _node_in(kept))
+            carry.note_result(inputs.expr, node_in(kept))
         if result is not inputs.expr and current_scope().history:
             carry.inherit(result, inputs.expr)
         return kept
@@ -268,11 +268,11 @@ def _watched_retrieve(carry: Carry, retrieve: Callable[..., Any]
     return watched_retrieve
 
 
-def _node_in(result: Any) -> Any:
+def node_in(result: Any) -> Any:
     """The node that a mapper's result is about, where that is a record around it."""
-    if isinstance(result, host().node_types):
-        return result
-    return getattr(result, "expr", result)
+    return (getattr(result, "expr", result)
+            if not isinstance(result, host().node_types)
+            and dataclasses.is_dataclass(result) else result)
 
 
 def outermost(carry: Carry, mapper: Any, function: Callable[..., Any], expr: Node,

@@ -247,17 +247,17 @@ def cached_rec(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def rec(self: Any, expr: Any) -> Any:
         carry = self.__dict__.get(CARRY)
-        if carry is not None and not (carry.active and carry.tracks):
-            carry = None
         result = self.cache.get(expr, _ABSENT)
         if result is not _ABSENT:
-            if carry is not None:
+            if carry is not None and carry.active and carry.tracks:
                 carry.note_hit(expr)
             return result
-        parent: Any = super(CopyMapper, self)
-        result = parent.rec(expr)
+        next_class: Any = super(CopyMapper, self)
+        result = next_class.rec(expr)
         self.cache[expr] = result
-        if carry is not None:
+        # Made by the outermost call, if this is it; that is over then.
+        carry = self.__dict__.get(CARRY)
+        if carry is not None and carry.active and carry.tracks:
             carry.note_result(expr, result)
         return result
 

@@ -16,6 +16,7 @@ compare by identity, and for what an earlier call of the same mapper has returne
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance._host import Node, children_of, host, nodes_in_post_order
@@ -32,7 +33,7 @@ from pytato_provenance.tags import replace_site, site_of
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pytato_provenance.carry import Carry
 
@@ -123,21 +124,34 @@ def _made_for(expr: Node, result: Node, inputs: set[int], results: set[int]
 
 def _with_copies(carry: Carry, result: Any, sites: dict[int, CreationSite]) -> Any:
     from pytato_provenance.auditing import roots
-    from pytato_provenance.carry import made_nodes
+    from pytato_provenance.carry import made_nodes, node_in
 
+    types = host().node_types
     tables = list(_tables(carry.mapper))
-    if not isinstance(result, host().node_types) or not tables:
+    if not isinstance(node_in(result), types) or not tables:
         return result
     if carry.returned:
         for node in nodes_in_post_order(*roots(carry.returned)):
             sites.pop(id(node), None)
-    replaced = rebuilt(nodes_in_post_order(*_kept(tables), result), sites)
+    kept = (node_in(value) for table in tables for value in table.values())
+    replaced = rebuilt(nodes_in_post_order(
+        *(node for node in kept if isinstance(node, types)), node_in(result)), sites)
+
+    def replacement(value: Any) -> Any:
+        old = node_in(value)
+        new = replaced.get(id(old), old)
+        if new is old:
+            return value
+        return new if old is value else dataclasses.replace(value, expr=new)
+
+    # By identity, with what has that identity.
+    records: dict[int, tuple[Any, Any]] = {id(result): (result, replacement(result))}
     for table in tables:
         for key, value in table.items():
-            if id(value) in replaced:
-                table[key] = replaced[id(value)]
-    carry.mapped[:] = [(expr, replaced.get(id(value), value))
-                       for expr, value in carry.mapped]
+            if id(value) not in records:
+                records[id(value)] = value, replacement(value)
+            table[key] = records[id(value)][1]
+    carry.mapped[:] = [(expr, replacement(value)) for expr, value in carry.mapped]
     made = made_nodes.get()
     if made is not None:
         made.update(id(node) for node in replaced.values())
@@ -146,22 +160,15 @@ def _with_copies(carry: Carry, result: Any, sites: dict[int, CreationSite]) -> A
             node = replaced.get(key)
             if node is not None and isinstance(node, host().array):
                 record_merge(node, site, carry.mapper)
-    return replaced.get(id(result), result)
-
-
-def _kept(tables: Iterable[dict[Any, Any]]) -> Iterator[Node]:
-    types = host().node_types
-    for table in tables:
-        for value in table.values():
-            if isinstance(value, types):
-                yield value
+    return records[id(result)][1]
 
 
 def _tables(mapper: Any) -> Iterator[dict[Any, Any]]:
     """The dictionaries in which a mapper of the host keeps its results."""
     for cache in (getattr(mapper, "_cache", None),
                   getattr(mapper, "_function_cache", None)):
-        for name in ("_input_key_to_result", "_result_to_cached_result"):
+        for name in ("_input_key_to_result", "_result_to_cached_result",
+                     "_result_key_to_result"):
             table = getattr(cache, name, None)
             if isinstance(table, dict):
                 yield table

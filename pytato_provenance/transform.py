@@ -83,9 +83,8 @@ def _is_helper(cls: type, name: str) -> bool:
 @functools.cache
 def _copying_methods() -> frozenset[Any]:
     return frozenset(
-        method for cls in (
-            _pt.CopyMapper, getattr(_pt, "CopyMapperWithExtraArgs", object),
-            _CompleteCopyMethods)
+        method for cls in (_pt.CopyMapper, _CompleteCopyMethods,
+                           getattr(_pt, "CopyMapperWithExtraArgs", object))
         for name, method in vars(cls).items() if name.startswith("map_"))
 
 

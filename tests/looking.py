@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import operations as ops
 import pytato as pt
 
-from pytato_provenance import _host
+from pytato_provenance import _host, scope as _scope
 
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytato_provenance import CreationSite
 
 
@@ -29,6 +32,16 @@ def nodes_in(value: Any) -> list[Any]:
     if isinstance(value, _host.host().part_types):
         return nodes_in(list(_host.fields_of(value).values()))
     return []
+
+
+@contextmanager
+def nothing_fails_inside() -> Iterator[None]:
+    """Failures of ours are a warning for the program; for a test they are failures."""
+    _scope._warned.clear()
+    yield
+    failed = set(_scope._warned)
+    _scope._warned.clear()
+    assert not failed
 
 
 def arrays_in(value: Any) -> list[Any]:

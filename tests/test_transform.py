@@ -451,75 +451,6 @@ def test_audit_takes_a_dag_only() -> None:
 # }}}
 
 
-# {{{ the host's own passes
-
-def _passes() -> dict[str, Any]:
-    from pytato.codegen import preprocess
-    passes: dict[str, Any] = {"copy": ProvenanceCopyMapper()}
-    if not HAS_DEDUPLICATE:
-        passes["preprocess"] = lambda dag: preprocess(
-            dag, pt.LoopyPyOpenCLTarget()).outputs
-        return passes
-    from pytato.transform.dead_code_elimination import eliminate_dead_code
-    from pytato.transform.lower_to_index_lambda import to_index_lambda
-    from pytato.transform.materialize import materialize_with_mpms
-    from pytato.transform.metadata import unify_axes_tags
-    from pytato.transform.remove_broadcasts_einsum import (
-        rewrite_einsums_with_no_broadcasts,
-    )
-
-    lowered = {"map_roll", "map_einsum", "map_stack", "map_concatenate", "map_reshape",
-               "map_axis_permutation", "map_basic_index"}
-
-    def lower(expr: Any) -> Any:
-        return to_index_lambda(expr) if expr._mapper_method in lowered else expr
-
-    passes.update(
-        deduplicate=tr.deduplicate,
-        deduplicate_data_wrappers=tr.deduplicate_data_wrappers,
-        map_and_copy=lambda dag: tr.map_and_copy(dag, lower),
-        materialize=materialize_with_mpms,
-        unify_axes_tags=unify_axes_tags,
-        einsums_without_broadcasts=rewrite_einsums_with_no_broadcasts,
-        dead_code=eliminate_dead_code,
-        tag_calls=pt.tag_all_calls_to_be_inlined,
-        inline=lambda dag: pt.inline_calls(pt.tag_all_calls_to_be_inlined(dag)),
-        preprocess=lambda dag: preprocess(
-            pt.inline_calls(pt.tag_all_calls_to_be_inlined(dag)),
-            pt.LoopyPyOpenCLTarget()).outputs,
-    )
-    return passes
-
-
-@pytest.mark.parametrize("name", _passes())
-def test_the_hosts_own_passes_lose_and_misplace_nothing(name: str) -> None:
-    for seed in range(12):
-        with recording():
-            dag = random_dags.random_dag(seed)
-            if HAS_DEDUPLICATE:
-                dag = tr.deduplicate(dag)
-            report = audit(_passes()[name], dag)
-        assert (report.lost, report.count("created"), report.count("unknown")) == (
-            0, 0, 0), str(report)
-
-
-def test_the_distributive_law() -> None:
-    if not HAS_DEDUPLICATE:
-        pytest.skip("this host has no distributive law")
-    from pytato.transform.einsum_distributive_law import (
-        DoDistribute,
-        apply_distributive_property_to_einsums,
-    )
-    with recording():
-        x, y = _placeholder("x"), _placeholder("y")
-        total = x * 2 + pt.sin(y)
-        product = pt.einsum("ij,jk->ik", total, y)
-        report = audit(lambda dag: apply_distributive_property_to_einsums(
-            dag, lambda expr: DoDistribute(0)), product)
-    assert report.lost == report.count("created") == 0
-    assert report.inherited
-
-
 def test_classes_are_the_same_with_and_without_recording() -> None:
     for seed in range(10):
         plain = nodes_in_post_order(random_dags.random_dag(seed))
@@ -528,4 +459,3 @@ def test_classes_are_the_same_with_and_without_recording() -> None:
         assert (list(equal_classes(plain).values())
                 == list(equal_classes(recorded).values()))
 
-# }}}
