@@ -8,7 +8,7 @@ What of the host is hooked, and why: one table.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytato_provenance import dispatch, graphs
 from pytato_provenance._host import host
@@ -17,6 +17,8 @@ from pytato_provenance._patching import PatchPoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
 
 
 def _find(module: str, path: str) -> Any:
@@ -44,6 +46,10 @@ def _one_constructor() -> bool:
 
 def _checks_new_arrays() -> bool:
     return _keeps_tags_apart() and "__post_init__" in vars(host().array)
+
+
+def _as_it_is(original: T) -> T:
+    return original
 
 
 def _own_inits() -> Iterator[PatchPoint]:
@@ -120,6 +126,13 @@ _POINTS = (
     PatchPoint(
         "pytato.transform", "CopyMapper.rec", dispatch.cached_rec,
         "the released host's cache takes equal nodes for one", _one_constructor),
+    *(PatchPoint(
+        module, f"{name}.rec", _as_it_is,
+        "the released host's check walks without a cache, a node as often as there are "
+        "ways to it, and makes none: to set an origin would double the lowering",
+        _one_constructor)
+      for module, name in (("pytato.codegen", "NamesValidityChecker"),
+                           ("pytato.target.loopy.codegen", "InputNameRecorder"))),
     PatchPoint(
         "pytato.transform", "copy_dict_of_named_arrays", dispatch.copy_as_one,
         "the host maps the entries of a dictionary one by one; preprocessing asks for "
