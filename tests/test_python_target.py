@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ def test_each_statement(annotating: None) -> None:
     assert strip_annotations(text) == program.program
     lines = text.split("\n")
     seen = set()
-    for above, line in zip(lines, lines[1:], strict=False):
+    for above, line in itertools.pairwise(lines):
         for call, source in LINES.items():
             if call in line and " = " in line and "<-" not in line:
                 seen.add(call)
