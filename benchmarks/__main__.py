@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 
+# Nothing of loopy's, pyopencl's and PoCL's is to be found ready; read when imported.
+WITHOUT_CACHES = {"LOOPY_NO_CACHE": "1", "PYOPENCL_NO_CACHE": "1",
+                  "POCL_KERNEL_CACHE": "0"}
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -126,7 +129,8 @@ def main() -> None:
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         done = subprocess.run(
             command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
+            env={**os.environ, **WITHOUT_CACHES,
+                 "PYTHONPATH": os.pathsep.join(paths)})
         results.append(json.loads(done.stdout))
         _print(results[-1])
     args.json.parent.mkdir(parents=True, exist_ok=True)
