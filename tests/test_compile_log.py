@@ -18,7 +18,7 @@ import numpy as np
 import pytato as pt
 import pytato.target.loopy
 import pytest
-from running import python
+from running import ROOT, python
 
 import pytato_provenance as pp
 from pytato_provenance import compile_log, precompile, region
@@ -848,6 +848,14 @@ def test_slices_and_representation(hostile_log: CompileEvents) -> None:
     assert str(Line("/home/somebody/heat.py", 42)) == "heat.py:42"
 
 # }}}
+
+
+def test_example(tmp_path: Path) -> None:
+    done = python(tmp_path, str(ROOT / "examples" / "regions.py"),
+                  XDG_CACHE_HOME=str(tmp_path / "cache"),
+                  POCL_CACHE_DIR=str(tmp_path / "pocl"))
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"by region" in done.stdout and b"reused x200" in done.stdout
 
 
 # {{{ names

@@ -66,7 +66,8 @@ def table(events: CompileEvents, chosen: Choice) -> str:
             *map(_row, events)]
     lines = _columns(rows, right=(2, 4, 5))
     total = events.seconds
-    programs = len({event.program or event.kernel for event in events})
+    programs = len({event.program or event.kernel for event in events
+                    if event.program is not None or event.stage != "transform"})
     lines += ["", f"{total:.3f} s in all, {counted(programs, 'program')}"]
     lines += _sums("region", seconds_by(events, chosen, lambda site: site.region),
                    total, visible)
