@@ -16,10 +16,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import loopy
+
 from pytato_provenance import scope as _scope
+from pytato_provenance.compilation.stages import paused
 from pytato_provenance.lowering import ledger
 from pytato_provenance.lowering.comments import statement_lines
-from pytato_provenance.lowering.instruction_tags import has_sites
+from pytato_provenance.lowering.instruction_tags import has_sites, without_sites
+from pytato_provenance.lowering.origins import Origin, Origins
 from pytato_provenance.lowering.places import Places, frame_of
 from pytato_provenance.lowering.tables import ProgramSites
 from pytato_provenance.tags import site_of
@@ -28,7 +32,6 @@ from pytato_provenance.tags import site_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pytato_provenance.lowering.origins import Origin
     from pytato_provenance.lowering.source import AnnotatedSource
 
 
@@ -83,17 +86,34 @@ def _at_lines(message: str, source: AnnotatedSource, embedded: bool, places: Pla
                 yield f"statement '{statement.insn_id}'{where}", statement.origin
 
 
-def _by_name(message: str, sites: ProgramSites) -> Iterator[tuple[str, Origin]]:
+def _by_name(message: str, sites: ProgramSites, tagged: Any
+             ) -> Iterator[tuple[str, Origin]]:
     """What loopy complains about."""
-    from pytato_provenance.lowering.origins import Origins
-
-    origins = Origins(sites, {})
     words = {*re.findall(r"\w+", message)}
-    for kernel in sites.kernels.values():
-        for insn_id in kernel.statements:
-            origin = origins.of(kernel.name, insn_id) if insn_id in words else None
+    kernels = _kernels(tagged)
+    if not any(words & kernel.id_to_insn.keys() for kernel in kernels.values()):
+        # Perhaps one that loopy made by itself.
+        kernels = _kernels(_preprocessed(tagged))
+    origins = Origins(sites, kernels)
+    for kernel in kernels.values():
+        for insn in kernel.instructions:
+            origin = origins.of(kernel.name, insn.id) if insn.id in words else None
             if origin is not None:
-                yield f"statement '{insn_id}'", origin
+                yield f"statement '{insn.id}'", origin
+
+
+def _kernels(t_unit: Any) -> dict[str, Any]:
+    return {str(name): item.subkernel for name, item in t_unit.callables_table.items()
+            if isinstance(item, loopy.CallableKernel)}
+
+
+def _preprocessed(tagged: Any) -> Any:
+    try:
+        with paused():
+            return loopy.preprocess_program(without_sites(tagged))
+    except Exception:
+        # It may be this that failed.
+        return tagged
 
 
 def _by_variable(message: str, sites: ProgramSites, places: Places
@@ -129,7 +149,7 @@ def note_on_error(error: BaseException, tagged: Any) -> str:
         source = annotated_source(tagged)
         found = [*_at_lines(message, source, program is not None and program.embed,
                             places)]
-    found = found or [*_by_name(message, sites)]
+    found = found or [*_by_name(message, sites, tagged)]
     parts = [(title, statement_lines(origin, places)) for title, origin in found]
     parts = parts or [*_by_variable(message, sites, places)]
     # Statements of one origin, such as those of a loop of the program, in one go.
