@@ -221,5 +221,8 @@ class recording:  # noqa: N801
         leave(self)
 
     def __call__(self, function: F) -> F:
+        if not callable(function) or isinstance(function, type):
+            raise UsageError(
+                f"recording() decorates functions, not '{type(function).__name__}'")
         return decorated(function, lambda: recording(
             self._record, history=self._history, audit=self._audit))

@@ -279,6 +279,42 @@ def test_many_threads_get_their_own_lines():
             {(f"<thread {number}>", number + 1)} for number in range(4)]
 
 
+def test_switching_from_many_threads():
+    start = threading.Barrier(5)
+    failures: list[object] = []
+
+    def work(number):
+        start.wait()
+        try:
+            for turn in range(40):
+                if number == 0:
+                    (pp.enable, pp.disable)[turn % 2]()
+                elif number == 1:
+                    pp.enable(capture="stack", max_frames=1 + turn % 3)
+                else:
+                    with pp.recording(turn % 3 != 0):
+                        made = an_array() + 1
+                        if number_of_sites(made) > 1:
+                            failures.append(made)
+                        site = pp.created_at(made)
+                        if site is not None and site.user_frame.filename != __file__:
+                            failures.append(site)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(5)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not failures
+    pp.disable()
+    assert_pristine()
+    assert not is_recorded()
+
+
 def test_a_scope_is_its_tasks():
     async def records(turns):
         with pp.recording():
@@ -355,6 +391,12 @@ def test_decorated_function():
 
     assert recursive(5)
     assert not is_recorded()
+
+
+@pytest.mark.parametrize("thing", [3, None, int, "name"])
+def test_what_cannot_be_decorated(thing):
+    with pytest.raises(UsageError, match="decorates functions"):
+        pp.recording()(thing)
 
 
 def test_decorated_method_of_two_threads():
