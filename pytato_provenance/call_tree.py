@@ -3,6 +3,7 @@ The interned call tree behind creation sites.
 
 .. autoclass:: CallNode
 .. autofunction:: intern_stack
+.. autofunction:: end_stacks_at
 .. autofunction:: forget_dead_code
 
 Stored from the root down: a new site costs one node, however deep the stack.
@@ -152,6 +153,15 @@ def _record_of(frame: FrameType) -> CodeRecord:
     return record
 
 
+_launchers: dict[int, CodeType] = {}
+
+
+def end_stacks_at(code: CodeType) -> None:
+    """Let no site have frames of *code*, or of what called it: it runs the program and
+    is not part of it."""
+    _launchers[id(code)] = code
+
+
 def intern_stack(frame: FrameType | None, max_frames: int | None = None
                  ) -> CreationSite:
     """
@@ -164,7 +174,8 @@ def intern_stack(frame: FrameType | None, max_frames: int | None = None
         if len(_records) >= _next_sweep:
             forget_dead_code()
         stack: list[tuple[CodeRecord, int]] = []
-        while frame is not None and max_frames != 0:
+        while (frame is not None and max_frames != 0
+               and id(frame.f_code) not in _launchers):
             record = _record_of(frame)
             if stack or not record.is_host:
                 stack.append((record, frame.f_lasti))

@@ -11,7 +11,6 @@ import platform
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from pytato_provenance import run_script
 from pytato_provenance.annotation_options import DEFAULT, AnnotationOptions
 from pytato_provenance.record import (
     FrameRecord,
@@ -93,13 +92,7 @@ class SiteTable:
         return known[1]
 
     def _stack(self, frames: tuple[Frame, ...]) -> tuple[FrameRecord, ...]:
-        stack: list[FrameRecord] = []
-        for frame in frames:
-            if frame.filename == run_script.__file__:
-                # What runs the program is not part of it.
-                break
-            stack.append(self._frame(frame))
-        return tuple(stack)
+        return tuple(self._frame(frame) for frame in frames)
 
     def _frame(self, frame: Frame) -> FrameRecord:
         known = self._frames.get(id(frame))

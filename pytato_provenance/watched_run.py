@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance.annotation_options import DEFAULT, AnnotationOptions
+from pytato_provenance.call_tree import end_stacks_at
 from pytato_provenance.capture import make_strategy
 from pytato_provenance.collect import make_record
 from pytato_provenance.diagnostic import HostMissingError, UsageError
@@ -133,6 +134,7 @@ class WatchedRun:
         # pytato itself is only imported when the first context is made.
         call_when_imported("arraycontext", wrap_new_array_contexts)
         try:
+            end_stacks_at(type(self._program).run.__code__)
             self._program.run()
         except SystemExit as error:
             self._ended = f"exit status {_status(error)}"

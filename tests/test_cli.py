@@ -565,3 +565,31 @@ def test_examples(tmp_path: Path, example: str) -> None:
         assert {record.sites[number].kind for nodes in program.nodes
                 for number in nodes.sites} == {"known"}
     assert str(ROOT) not in (directory / "record.json").read_text()
+
+
+@pytest.mark.parametrize("how", ["script", "module"])
+def test_stacks_end_where_the_program_begins(tmp_path: Path, how: str) -> None:
+    text = f"""\
+        import sys, traceback
+        sys.path.insert(0, {str(ROOT)!r})
+        import numpy as np
+        import pytato as pt
+        from pytato_provenance import created_at, recording
+
+        def make():
+            return (pt.make_placeholder(name="x", shape=(4,), dtype=np.float64),
+                    len(traceback.extract_stack()))
+
+        with recording():
+            ary, depth = make()
+        frames = created_at(ary).frames
+        print(depth - len(frames), [frame.qualname for frame in frames][:2])
+        """
+    (tmp_path / "prog.py").write_text(inspect.cleandoc(text))
+    program = ("prog.py",) if how == "script" else ("-m", "prog")
+    # Plainly, the site has the whole stack; so it has none of ours here.
+    plain = python(tmp_path, *program)
+    assert plain.stdout.decode().split()[0] == "0", plain.stderr
+    run = command(tmp_path, "run", "-q", *program)
+    assert run.stdout.split(maxsplit=1)[1] == plain.stdout.split(maxsplit=1)[1]
+    assert int(run.stdout.split()[0]) > 0
