@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytato_provenance.lowering.places import Place, Places
 
 
-_WIDEST_PLACE = 60
+_WIDEST_PLACE = 76
 _MOST_HEADS = 3
 _MOST_STACKS = 5
 _MOST_FILES = 6

@@ -111,7 +111,9 @@ class Origins:
             kernel = self._sites.kernel(kernel_name)
             known = kernel.variables.get(name)
             if known is not None:
-                return known.kind, known.sites
+                is_bound = any(item.kind == "bound" and item.variable == name
+                               for item in kernel.statements.values())
+                return "bound for" if is_bound else known.kind, known.sites
             derived = [item for insn_id, item in self._derived_in(kernel).items()
                        if name in self._kernels[kernel_name].id_to_insn[insn_id]
                        .assignee_var_names()]

@@ -219,6 +219,7 @@ def _write(marked: Iterable[str], writer: _Writer) -> AnnotatedSource:
     statements: list[StatementText] = []
     begun: list[tuple[int, int, Origin | None]] = []
     directive = ""
+    declared: list[str] = []
     for line in marked:
         mark = writer.marks.find(line)
         if mark is None:
@@ -236,8 +237,11 @@ def _write(marked: Iterable[str], writer: _Writer) -> AnnotatedSource:
                 directive = ""
             continue
         indent = line[:len(line) - len(line.lstrip())]
-        text.extend(f"{indent}{writer.marker} {comment}"
-                    for comment in writer.comments(mark))
+        comments = writer.comments(mark)
+        # Several temporaries of one operation, such as its bounds, go together.
+        if not (mark.kind == "declaration" and comments == declared):
+            text.extend(f"{indent}{writer.marker} {comment}" for comment in comments)
+        declared = comments
         if mark.kind == "begin":
             origin = writer.origins.of(mark.kernel, mark.insn_id)
             directive = writer.directive(origin)

@@ -1,0 +1,221 @@
+//<- pytato_provenance: _pt_kernel, made in operators.py, physics.py, test_advection_kernel.py, time_stepping.py
+//<- Above each statement: the line whose result it stores, then the lines of all
+//<- operations that pytato inlined into it. "a.py:1 in f < b.py:2" is what f made when
+//<- called at b.py:2; it is shown where a line was reached from several.
+//<- Lines that begin with //<- are not loopy's; strip_annotations(text) takes them out.
+#define lid(N) ((int) get_local_id(N))
+#define gid(N) ((int) get_group_id(N))
+#if __OPENCL_C_VERSION__ < 120
+#pragma OPENCL EXTENSION cl_khr_fp64: enable
+#endif
+#define LOOPY_CALL_WITH_INTEGER_TYPES(MACRO_NAME) \
+    MACRO_NAME(int8, char) \
+    MACRO_NAME(int16, short) \
+    MACRO_NAME(int32, int) \
+    MACRO_NAME(int64, long)
+#define LOOPY_DEFINE_FLOOR_DIV_POS_B(SUFFIX, TYPE) \
+    static inline TYPE loopy_floor_div_pos_b_##SUFFIX(TYPE a, TYPE b) \
+    { \
+        if (a<0) \
+            a = a - (b-1); \
+        return a/b; \
+    }
+LOOPY_CALL_WITH_INTEGER_TYPES(LOOPY_DEFINE_FLOOR_DIV_POS_B)
+#undef LOOPY_DEFINE_FLOOR_DIV_POS_B
+#undef LOOPY_CALL_WITH_INTEGER_TYPES
+
+__kernel void __attribute__ ((reqd_work_group_size(1, 1, 1))) _pt_kernel(__global double const *__restrict__ _pt_in, __global double const *__restrict__ state, __global double const *__restrict__ _pt_in_0, __global double const *__restrict__ _pt_in_1, __global double const *__restrict__ _pt_in_2, __global double *__restrict__ rate1, __global double *__restrict__ rate2, __global double *__restrict__ rate3, __global double *__restrict__ rate4, __global double *__restrict__ next_state)
+{
+  //<- input     _pt_in     operators.py:25             in __init__                       | self.weak_derivative_matrix = pt.make_data_wrapper(
+  //<- input     state      test_advection_kernel.py:00 in program                        | state = pt.make_placeholder(name="state", shape=(16,), dtype=np.float64)
+  //<- input     _pt_in_0   operators.py:28             in __init__                       | self.lift_matrix = pt.make_data_wrapper(discretization.lift)
+  //<- input     _pt_in_1   physics.py:27               in __init__                       | self.outflow = pt.make_data_wrapper(np.maximum(normal_velocity, 0))
+  //<- input     _pt_in_2             :28               in __init__                       | self.inflow = pt.make_data_wrapper(np.minimum(normal_velocity, 0))
+  //<- output    rate1      operators.py:37             in to_state < time_stepping.py:25 | return pt.reshape(nodal_values, (self.discretization.num_dofs,))
+  //<- output    rate2                  :37             in to_state < time_stepping.py:26 | return pt.reshape(nodal_values, (self.discretization.num_dofs,))
+  //<- output    rate3                  :37             in to_state < time_stepping.py:27 | return pt.reshape(nodal_values, (self.discretization.num_dofs,))
+  //<- output    rate4                  :37             in to_state < time_stepping.py:28 | return pt.reshape(nodal_values, (self.discretization.num_dofs,))
+  //<- output    next_state time_stepping.py:31         in rk4_step                       | next_state = state + dt * slope
+  //<- loopy: accumulator for operators.py:41 in weak_derivative < time_stepping.py:25 | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+  double acc__pt_sum_r0;
+  //<- loopy: accumulator for operators.py:45 in lift < time_stepping.py:25 | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+  double acc__pt_sum_r0_0;
+  //<- loopy: accumulator for operators.py:41 in weak_derivative < time_stepping.py:26 | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+  double acc__pt_sum_r0_1;
+  //<- loopy: accumulator for operators.py:45 in lift < time_stepping.py:26 | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+  double acc__pt_sum_r0_2;
+  //<- loopy: accumulator for operators.py:41 in weak_derivative < time_stepping.py:27 | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+  double acc__pt_sum_r0_3;
+  //<- loopy: accumulator for operators.py:45 in lift < time_stepping.py:27 | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+  double acc__pt_sum_r0_4;
+  //<- loopy: accumulator for operators.py:41 in weak_derivative < time_stepping.py:28 | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+  double acc__pt_sum_r0_5;
+  //<- loopy: accumulator for operators.py:45 in lift < time_stepping.py:28 | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+  double acc__pt_sum_r0_6;
+
+  for (int rate1_dim0 = 0; rate1_dim0 <= 15; ++rate1_dim0)
+  {
+    //<- loopy: start of the reduction for operators.py:45 in lift < time_stepping.py:25 | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+    acc__pt_sum_r0_0 = (double) (0.0);
+    //<- loopy: start of the reduction for operators.py:41 in weak_derivative < time_stepping.py:25 | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+    acc__pt_sum_r0 = (double) (0.0);
+    for (int _pt_sum_r0 = 0; _pt_sum_r0 <= 3; ++_pt_sum_r0)
+      //<- loopy: step of the reduction for operators.py:41 in weak_derivative < time_stepping.py:25 | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+      //<- inlines operators.py:33 in to_elements | return pt.reshape(state, shape)
+      acc__pt_sum_r0 = acc__pt_sum_r0 + _pt_in[_pt_sum_r0 + 4 * rate1_dim0 + -16 * (rate1_dim0 / 4)] * state[_pt_sum_r0 + 4 * (rate1_dim0 / 4)];
+    for (int _pt_sum_r0_0 = 0; _pt_sum_r0_0 <= 1; ++_pt_sum_r0_0)
+      //<- loopy: step of the reduction for operators.py:45 in lift < time_stepping.py:25 | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+      //<- inlines operators.py:33 in to_elements    | return pt.reshape(state, shape)
+      //<-                     :50 in face_values    | return nodal_values[:, 0:1], nodal_values[:, num_nodes - 1 : num_nodes]
+      //<-                     :54 in interior_trace | return pt.concatenate([left, right], axis=1)
+      //<-                     :58 in exterior_trace | left_neighbour = pt.roll(right, 1, axis=0)
+      //<-                     :59 in exterior_trace | right_neighbour = pt.roll(left, -1, axis=0)
+      //<-                     :60 in exterior_trace | return pt.concatenate([left_neighbour, right_neighbour], axis=1)
+      //<-         physics.py:32   in upwind_flux    | leaving = self.outflow * interior
+      //<-                   :33   in upwind_flux    | entering = self.inflow * exterior
+      //<-                   :34   in upwind_flux    | return leaving + entering
+      acc__pt_sum_r0_0 = acc__pt_sum_r0_0 + _pt_in_0[_pt_sum_r0_0 + 2 * rate1_dim0 + -8 * (rate1_dim0 / 4)] * (_pt_in_1[_pt_sum_r0_0] * ((_pt_sum_r0_0 < 1) ? state[_pt_sum_r0_0 + 4 * (rate1_dim0 / 4)] : state[2 + _pt_sum_r0_0 + 4 * (rate1_dim0 / 4)]) + _pt_in_2[_pt_sum_r0_0] * ((_pt_sum_r0_0 < 1) ? state[-1 + _pt_sum_r0_0 + 4 * (rate1_dim0 / 4) + -16 * loopy_floor_div_pos_b_int32(-1 + _pt_sum_r0_0 + 4 * (rate1_dim0 / 4), 16)] : state[3 + _pt_sum_r0_0 + 4 * (rate1_dim0 / 4) + -16 * ((3 + _pt_sum_r0_0 + 4 * (rate1_dim0 / 4)) / 16)]));
+    //<- stores operators.py:37 in to_state < time_stepping.py:25 | return pt.reshape(nodal_values, (self.discretization.num_dofs,))
+    //<- inlines operators.py:33 in to_elements     | return pt.reshape(state, shape)
+    //<-                     :41 in weak_derivative | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+    //<-                     :45 in lift            | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+    //<-                     :50 in face_values     | return nodal_values[:, 0:1], nodal_values[:, num_nodes - 1 : num_nodes]
+    //<-                     :54 in interior_trace  | return pt.concatenate([left, right], axis=1)
+    //<-                     :58 in exterior_trace  | left_neighbour = pt.roll(right, 1, axis=0)
+    //<-                     :59 in exterior_trace  | right_neighbour = pt.roll(left, -1, axis=0)
+    //<-                     :60 in exterior_trace  | return pt.concatenate([left_neighbour, right_neighbour], axis=1)
+    //<-         physics.py:32   in upwind_flux     | leaving = self.outflow * interior
+    //<-                   :33   in upwind_flux     | entering = self.inflow * exterior
+    //<-                   :34   in upwind_flux     | return leaving + entering
+    //<-                   :41   in rate            | transport = self.velocity * ops.weak_derivative(u)
+    //<-                   :49   in rate            | return ops.to_state(transport - ops.lift(flux))
+    rate1[rate1_dim0] = -1.25 * acc__pt_sum_r0 + -1.0 * acc__pt_sum_r0_0;
+  }
+  for (int rate2_dim0 = 0; rate2_dim0 <= 15; ++rate2_dim0)
+  {
+    //<- loopy: start of the reduction for operators.py:41 in weak_derivative < time_stepping.py:26 | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+    acc__pt_sum_r0_1 = (double) (0.0);
+    //<- loopy: start of the reduction for operators.py:45 in lift < time_stepping.py:26 | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+    acc__pt_sum_r0_2 = (double) (0.0);
+    for (int _pt_sum_r0_1 = 0; _pt_sum_r0_1 <= 3; ++_pt_sum_r0_1)
+      //<- loopy: step of the reduction for operators.py:41 in weak_derivative < time_stepping.py:26 | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+      //<- inlines operators.py:33     in to_elements | return pt.reshape(state, shape)
+      //<-         time_stepping.py:26 in rk4_step    | rate2 = rate(state + (dt / 2) * rate1)
+      acc__pt_sum_r0_1 = acc__pt_sum_r0_1 + _pt_in[_pt_sum_r0_1 + 4 * rate2_dim0 + -16 * (rate2_dim0 / 4)] * (state[_pt_sum_r0_1 + 4 * (rate2_dim0 / 4)] + 0.005 * rate1[_pt_sum_r0_1 + 4 * (rate2_dim0 / 4)]);
+    for (int _pt_sum_r0_2 = 0; _pt_sum_r0_2 <= 1; ++_pt_sum_r0_2)
+      //<- loopy: step of the reduction for operators.py:45 in lift < time_stepping.py:26 | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+      //<- inlines operators.py:33     in to_elements    | return pt.reshape(state, shape)
+      //<-                     :50     in face_values    | return nodal_values[:, 0:1], nodal_values[:, num_nodes - 1 : num_nodes]
+      //<-                     :54     in interior_trace | return pt.concatenate([left, right], axis=1)
+      //<-                     :58     in exterior_trace | left_neighbour = pt.roll(right, 1, axis=0)
+      //<-                     :59     in exterior_trace | right_neighbour = pt.roll(left, -1, axis=0)
+      //<-                     :60     in exterior_trace | return pt.concatenate([left_neighbour, right_neighbour], axis=1)
+      //<-         physics.py:32       in upwind_flux    | leaving = self.outflow * interior
+      //<-                   :33       in upwind_flux    | entering = self.inflow * exterior
+      //<-                   :34       in upwind_flux    | return leaving + entering
+      //<-         time_stepping.py:26 in rk4_step       | rate2 = rate(state + (dt / 2) * rate1)
+      acc__pt_sum_r0_2 = acc__pt_sum_r0_2 + _pt_in_0[_pt_sum_r0_2 + 2 * rate2_dim0 + -8 * (rate2_dim0 / 4)] * (_pt_in_1[_pt_sum_r0_2] * ((_pt_sum_r0_2 < 1) ? state[_pt_sum_r0_2 + 4 * (rate2_dim0 / 4)] + 0.005 * rate1[_pt_sum_r0_2 + 4 * (rate2_dim0 / 4)] : state[2 + _pt_sum_r0_2 + 4 * (rate2_dim0 / 4)] + 0.005 * rate1[2 + _pt_sum_r0_2 + 4 * (rate2_dim0 / 4)]) + _pt_in_2[_pt_sum_r0_2] * ((_pt_sum_r0_2 < 1) ? state[-1 + _pt_sum_r0_2 + 4 * (rate2_dim0 / 4) + -16 * loopy_floor_div_pos_b_int32(-1 + _pt_sum_r0_2 + 4 * (rate2_dim0 / 4), 16)] + 0.005 * rate1[-1 + _pt_sum_r0_2 + 4 * (rate2_dim0 / 4) + -16 * loopy_floor_div_pos_b_int32(-1 + _pt_sum_r0_2 + 4 * (rate2_dim0 / 4), 16)] : state[3 + _pt_sum_r0_2 + 4 * (rate2_dim0 / 4) + -16 * ((3 + _pt_sum_r0_2 + 4 * (rate2_dim0 / 4)) / 16)] + 0.005 * rate1[3 + _pt_sum_r0_2 + 4 * (rate2_dim0 / 4) + -16 * ((3 + _pt_sum_r0_2 + 4 * (rate2_dim0 / 4)) / 16)]));
+    //<- stores operators.py:37 in to_state < time_stepping.py:26 | return pt.reshape(nodal_values, (self.discretization.num_dofs,))
+    //<- inlines operators.py:33     in to_elements     | return pt.reshape(state, shape)
+    //<-                     :41     in weak_derivative | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+    //<-                     :45     in lift            | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+    //<-                     :50     in face_values     | return nodal_values[:, 0:1], nodal_values[:, num_nodes - 1 : num_nodes]
+    //<-                     :54     in interior_trace  | return pt.concatenate([left, right], axis=1)
+    //<-                     :58     in exterior_trace  | left_neighbour = pt.roll(right, 1, axis=0)
+    //<-                     :59     in exterior_trace  | right_neighbour = pt.roll(left, -1, axis=0)
+    //<-                     :60     in exterior_trace  | return pt.concatenate([left_neighbour, right_neighbour], axis=1)
+    //<-         physics.py:32       in upwind_flux     | leaving = self.outflow * interior
+    //<-                   :33       in upwind_flux     | entering = self.inflow * exterior
+    //<-                   :34       in upwind_flux     | return leaving + entering
+    //<-                   :41       in rate            | transport = self.velocity * ops.weak_derivative(u)
+    //<-                   :49       in rate            | return ops.to_state(transport - ops.lift(flux))
+    //<-         time_stepping.py:26 in rk4_step        | rate2 = rate(state + (dt / 2) * rate1)
+    rate2[rate2_dim0] = -1.25 * acc__pt_sum_r0_1 + -1.0 * acc__pt_sum_r0_2;
+  }
+  for (int rate3_dim0 = 0; rate3_dim0 <= 15; ++rate3_dim0)
+  {
+    //<- loopy: start of the reduction for operators.py:41 in weak_derivative < time_stepping.py:27 | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+    acc__pt_sum_r0_3 = (double) (0.0);
+    //<- loopy: start of the reduction for operators.py:45 in lift < time_stepping.py:27 | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+    acc__pt_sum_r0_4 = (double) (0.0);
+    for (int _pt_sum_r0_3 = 0; _pt_sum_r0_3 <= 3; ++_pt_sum_r0_3)
+      //<- loopy: step of the reduction for operators.py:41 in weak_derivative < time_stepping.py:27 | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+      //<- inlines operators.py:33     in to_elements | return pt.reshape(state, shape)
+      //<-         time_stepping.py:27 in rk4_step    | rate3 = rate(state + (dt / 2) * rate2)
+      acc__pt_sum_r0_3 = acc__pt_sum_r0_3 + _pt_in[_pt_sum_r0_3 + 4 * rate3_dim0 + -16 * (rate3_dim0 / 4)] * (state[_pt_sum_r0_3 + 4 * (rate3_dim0 / 4)] + 0.005 * rate2[_pt_sum_r0_3 + 4 * (rate3_dim0 / 4)]);
+    for (int _pt_sum_r0_4 = 0; _pt_sum_r0_4 <= 1; ++_pt_sum_r0_4)
+      //<- loopy: step of the reduction for operators.py:45 in lift < time_stepping.py:27 | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+      //<- inlines operators.py:33     in to_elements    | return pt.reshape(state, shape)
+      //<-                     :50     in face_values    | return nodal_values[:, 0:1], nodal_values[:, num_nodes - 1 : num_nodes]
+      //<-                     :54     in interior_trace | return pt.concatenate([left, right], axis=1)
+      //<-                     :58     in exterior_trace | left_neighbour = pt.roll(right, 1, axis=0)
+      //<-                     :59     in exterior_trace | right_neighbour = pt.roll(left, -1, axis=0)
+      //<-                     :60     in exterior_trace | return pt.concatenate([left_neighbour, right_neighbour], axis=1)
+      //<-         physics.py:32       in upwind_flux    | leaving = self.outflow * interior
+      //<-                   :33       in upwind_flux    | entering = self.inflow * exterior
+      //<-                   :34       in upwind_flux    | return leaving + entering
+      //<-         time_stepping.py:27 in rk4_step       | rate3 = rate(state + (dt / 2) * rate2)
+      acc__pt_sum_r0_4 = acc__pt_sum_r0_4 + _pt_in_0[_pt_sum_r0_4 + 2 * rate3_dim0 + -8 * (rate3_dim0 / 4)] * (_pt_in_1[_pt_sum_r0_4] * ((_pt_sum_r0_4 < 1) ? state[_pt_sum_r0_4 + 4 * (rate3_dim0 / 4)] + 0.005 * rate2[_pt_sum_r0_4 + 4 * (rate3_dim0 / 4)] : state[2 + _pt_sum_r0_4 + 4 * (rate3_dim0 / 4)] + 0.005 * rate2[2 + _pt_sum_r0_4 + 4 * (rate3_dim0 / 4)]) + _pt_in_2[_pt_sum_r0_4] * ((_pt_sum_r0_4 < 1) ? state[-1 + _pt_sum_r0_4 + 4 * (rate3_dim0 / 4) + -16 * loopy_floor_div_pos_b_int32(-1 + _pt_sum_r0_4 + 4 * (rate3_dim0 / 4), 16)] + 0.005 * rate2[-1 + _pt_sum_r0_4 + 4 * (rate3_dim0 / 4) + -16 * loopy_floor_div_pos_b_int32(-1 + _pt_sum_r0_4 + 4 * (rate3_dim0 / 4), 16)] : state[3 + _pt_sum_r0_4 + 4 * (rate3_dim0 / 4) + -16 * ((3 + _pt_sum_r0_4 + 4 * (rate3_dim0 / 4)) / 16)] + 0.005 * rate2[3 + _pt_sum_r0_4 + 4 * (rate3_dim0 / 4) + -16 * ((3 + _pt_sum_r0_4 + 4 * (rate3_dim0 / 4)) / 16)]));
+    //<- stores operators.py:37 in to_state < time_stepping.py:27 | return pt.reshape(nodal_values, (self.discretization.num_dofs,))
+    //<- inlines operators.py:33     in to_elements     | return pt.reshape(state, shape)
+    //<-                     :41     in weak_derivative | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+    //<-                     :45     in lift            | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+    //<-                     :50     in face_values     | return nodal_values[:, 0:1], nodal_values[:, num_nodes - 1 : num_nodes]
+    //<-                     :54     in interior_trace  | return pt.concatenate([left, right], axis=1)
+    //<-                     :58     in exterior_trace  | left_neighbour = pt.roll(right, 1, axis=0)
+    //<-                     :59     in exterior_trace  | right_neighbour = pt.roll(left, -1, axis=0)
+    //<-                     :60     in exterior_trace  | return pt.concatenate([left_neighbour, right_neighbour], axis=1)
+    //<-         physics.py:32       in upwind_flux     | leaving = self.outflow * interior
+    //<-                   :33       in upwind_flux     | entering = self.inflow * exterior
+    //<-                   :34       in upwind_flux     | return leaving + entering
+    //<-                   :41       in rate            | transport = self.velocity * ops.weak_derivative(u)
+    //<-                   :49       in rate            | return ops.to_state(transport - ops.lift(flux))
+    //<-         time_stepping.py:27 in rk4_step        | rate3 = rate(state + (dt / 2) * rate2)
+    rate3[rate3_dim0] = -1.25 * acc__pt_sum_r0_3 + -1.0 * acc__pt_sum_r0_4;
+  }
+  for (int rate4_dim0 = 0; rate4_dim0 <= 15; ++rate4_dim0)
+  {
+    //<- loopy: start of the reduction for operators.py:41 in weak_derivative < time_stepping.py:28 | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+    acc__pt_sum_r0_5 = (double) (0.0);
+    //<- loopy: start of the reduction for operators.py:45 in lift < time_stepping.py:28 | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+    acc__pt_sum_r0_6 = (double) (0.0);
+    for (int _pt_sum_r0_5 = 0; _pt_sum_r0_5 <= 3; ++_pt_sum_r0_5)
+      //<- loopy: step of the reduction for operators.py:41 in weak_derivative < time_stepping.py:28 | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+      //<- inlines operators.py:33     in to_elements | return pt.reshape(state, shape)
+      //<-         time_stepping.py:28 in rk4_step    | rate4 = rate(state + dt * rate3)
+      acc__pt_sum_r0_5 = acc__pt_sum_r0_5 + _pt_in[_pt_sum_r0_5 + 4 * rate4_dim0 + -16 * (rate4_dim0 / 4)] * (state[_pt_sum_r0_5 + 4 * (rate4_dim0 / 4)] + 0.01 * rate3[_pt_sum_r0_5 + 4 * (rate4_dim0 / 4)]);
+    for (int _pt_sum_r0_6 = 0; _pt_sum_r0_6 <= 1; ++_pt_sum_r0_6)
+      //<- loopy: step of the reduction for operators.py:45 in lift < time_stepping.py:28 | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+      //<- inlines operators.py:33     in to_elements    | return pt.reshape(state, shape)
+      //<-                     :50     in face_values    | return nodal_values[:, 0:1], nodal_values[:, num_nodes - 1 : num_nodes]
+      //<-                     :54     in interior_trace | return pt.concatenate([left, right], axis=1)
+      //<-                     :58     in exterior_trace | left_neighbour = pt.roll(right, 1, axis=0)
+      //<-                     :59     in exterior_trace | right_neighbour = pt.roll(left, -1, axis=0)
+      //<-                     :60     in exterior_trace | return pt.concatenate([left_neighbour, right_neighbour], axis=1)
+      //<-         physics.py:32       in upwind_flux    | leaving = self.outflow * interior
+      //<-                   :33       in upwind_flux    | entering = self.inflow * exterior
+      //<-                   :34       in upwind_flux    | return leaving + entering
+      //<-         time_stepping.py:28 in rk4_step       | rate4 = rate(state + dt * rate3)
+      acc__pt_sum_r0_6 = acc__pt_sum_r0_6 + _pt_in_0[_pt_sum_r0_6 + 2 * rate4_dim0 + -8 * (rate4_dim0 / 4)] * (_pt_in_1[_pt_sum_r0_6] * ((_pt_sum_r0_6 < 1) ? state[_pt_sum_r0_6 + 4 * (rate4_dim0 / 4)] + 0.01 * rate3[_pt_sum_r0_6 + 4 * (rate4_dim0 / 4)] : state[2 + _pt_sum_r0_6 + 4 * (rate4_dim0 / 4)] + 0.01 * rate3[2 + _pt_sum_r0_6 + 4 * (rate4_dim0 / 4)]) + _pt_in_2[_pt_sum_r0_6] * ((_pt_sum_r0_6 < 1) ? state[-1 + _pt_sum_r0_6 + 4 * (rate4_dim0 / 4) + -16 * loopy_floor_div_pos_b_int32(-1 + _pt_sum_r0_6 + 4 * (rate4_dim0 / 4), 16)] + 0.01 * rate3[-1 + _pt_sum_r0_6 + 4 * (rate4_dim0 / 4) + -16 * loopy_floor_div_pos_b_int32(-1 + _pt_sum_r0_6 + 4 * (rate4_dim0 / 4), 16)] : state[3 + _pt_sum_r0_6 + 4 * (rate4_dim0 / 4) + -16 * ((3 + _pt_sum_r0_6 + 4 * (rate4_dim0 / 4)) / 16)] + 0.01 * rate3[3 + _pt_sum_r0_6 + 4 * (rate4_dim0 / 4) + -16 * ((3 + _pt_sum_r0_6 + 4 * (rate4_dim0 / 4)) / 16)]));
+    //<- stores operators.py:37 in to_state < time_stepping.py:28 | return pt.reshape(nodal_values, (self.discretization.num_dofs,))
+    //<- inlines operators.py:33     in to_elements     | return pt.reshape(state, shape)
+    //<-                     :41     in weak_derivative | return pt.einsum("ij,ej->ei", self.weak_derivative_matrix, nodal_values)
+    //<-                     :45     in lift            | return pt.einsum("if,ef->ei", self.lift_matrix, face_values)
+    //<-                     :50     in face_values     | return nodal_values[:, 0:1], nodal_values[:, num_nodes - 1 : num_nodes]
+    //<-                     :54     in interior_trace  | return pt.concatenate([left, right], axis=1)
+    //<-                     :58     in exterior_trace  | left_neighbour = pt.roll(right, 1, axis=0)
+    //<-                     :59     in exterior_trace  | right_neighbour = pt.roll(left, -1, axis=0)
+    //<-                     :60     in exterior_trace  | return pt.concatenate([left_neighbour, right_neighbour], axis=1)
+    //<-         physics.py:32       in upwind_flux     | leaving = self.outflow * interior
+    //<-                   :33       in upwind_flux     | entering = self.inflow * exterior
+    //<-                   :34       in upwind_flux     | return leaving + entering
+    //<-                   :41       in rate            | transport = self.velocity * ops.weak_derivative(u)
+    //<-                   :49       in rate            | return ops.to_state(transport - ops.lift(flux))
+    //<-         time_stepping.py:28 in rk4_step        | rate4 = rate(state + dt * rate3)
+    rate4[rate4_dim0] = -1.25 * acc__pt_sum_r0_5 + -1.0 * acc__pt_sum_r0_6;
+  }
+  for (int next_state_dim0 = 0; next_state_dim0 <= 15; ++next_state_dim0)
+    //<- stores time_stepping.py:31 in rk4_step | next_state = state + dt * slope
+    //<- inlines time_stepping.py:30 in rk4_step | slope = (rate1 + 2 * (rate2 + rate3) + rate4) / 6
+    next_state[next_state_dim0] = state[next_state_dim0] + 0.01 * ((rate1[next_state_dim0] + 2.0 * (rate2[next_state_dim0] + rate3[next_state_dim0]) + rate4[next_state_dim0]) / 6.0);
+}
