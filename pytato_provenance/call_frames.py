@@ -2,8 +2,6 @@
 One call in the stack that led to an array.
 
 .. autoclass:: Frame
-.. autofunction:: resolve_frame
-.. autofunction:: position
 """
 
 from __future__ import annotations
