@@ -14,6 +14,8 @@ from looking import arrays_in, nodes_in, number_of_sites, run_python, where
 
 import pytato_provenance as pp
 from pytato_provenance import _host
+from pytato_provenance.capture import strategy_names
+from pytato_provenance.diagnostic import CaptureUnavailableError
 from pytato_provenance.patch_points import NOT_HOOKED
 from pytato_provenance.tags import site_of
 
@@ -41,6 +43,26 @@ def test_new_nodes_are_created_at_the_calling_line(operation, inputs):
     for node in new:
         assert number_of_sites(node) == 1, node
         assert where(pp.created_at(node)) == line, node
+
+
+@pytest.mark.parametrize("capture", strategy_names())
+def test_whatever_the_strategy(capture):
+    try:
+        pp.enable(capture=capture)
+    except CaptureUnavailableError as error:
+        pytest.skip(str(error))
+    try:
+        inputs = ops.Inputs()
+        before = {id(node) for node in nodes_in(list(vars(inputs).values()))}
+        wrong = []
+        for operation in ops.MAKES.operations:
+            result, lines = ops.lines_of(lambda o=operation: o.call(inputs))
+            for node in arrays_in(result):
+                if id(node) not in before and where(pp.created_at(node)) != lines[0]:
+                    wrong.append((str(operation), str(pp.created_at(node))))
+    finally:
+        pp.disable()
+    assert not wrong
 
 
 @pytest.mark.parametrize("operation", ops.GIVES_BACK.operations, ids=str)
