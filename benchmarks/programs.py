@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks import regions
 from benchmarks.creation import recorded
 from benchmarks.harness import Row, Variant, interleave, no_collections, ratio_row
 
@@ -139,4 +140,6 @@ def measures(quick: bool) -> dict[str, Callable[[], list[Row]]]:
     return {
         "program": partial(program_rows, 3 if quick else 21),
         "generation": partial(annotation_rows, 3 if quick else 21),
+        "regions": partial(regions.region_rows, 5 if quick else 21),
+        "log": partial(regions.log_rows, 3 if quick else 21),
     }
