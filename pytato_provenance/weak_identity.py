@@ -13,6 +13,12 @@ from typing import Generic, TypeVar
 V = TypeVar("V")
 
 
+class _Reference(weakref.ref[object]):
+    __slots__ = ("identity",)
+
+    identity: int
+
+
 class WeakIdentityMap(Generic[V]):
     """A value for each object, by identity: hashing a kernel takes milliseconds.
 
@@ -22,7 +28,14 @@ class WeakIdentityMap(Generic[V]):
     """
 
     def __init__(self) -> None:
-        self._entries: dict[int, tuple[weakref.ref[object], V]] = {}
+        self._entries: dict[int, tuple[_Reference, V]] = {}
+        self._forget = self.__forget
+
+    def __forget(self, reference: _Reference) -> None:
+        entry = self._entries.get(reference.identity)
+        # A later object may have the identity by now.
+        if entry is not None and entry[0] is reference:
+            del self._entries[reference.identity]
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -39,16 +52,9 @@ class WeakIdentityMap(Generic[V]):
 
     def put(self, key: object, value: V) -> None:
         """Remember *value* until *key* is gone."""
-        identity = id(key)
-        entries = self._entries
-
-        def forget(reference: weakref.ref[object]) -> None:
-            entry = entries.get(identity)
-            # A later object may have the identity by now.
-            if entry is not None and entry[0] is reference:
-                del entries[identity]
-
-        entries[identity] = weakref.ref(key, forget), value
+        reference = _Reference(key, self._forget)
+        reference.identity = id(key)
+        self._entries[reference.identity] = reference, value
 
     def pop(self, key: object) -> V | None:
         """
