@@ -184,7 +184,8 @@ def make_record(program: str, ended: str, entries: Iterable[Entry],
     return Record(program, ended, root, platform.python_version(), package_versions(),
                   tuple(sorted(table.changed_files)), tuple(table.records),
                   tuple(programs), (*warnings, *(
-                      f"a program could not be compiled: {failure}"
+                      "a program could not be compiled: "
+                      + "; ".join(map(str.strip, failure.splitlines()))
                       for entry in entries for failure in entry.failures)))
 
 # }}}

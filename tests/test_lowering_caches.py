@@ -35,6 +35,7 @@ x = pt.make_placeholder(name="x", shape=(6, 6), dtype=np.float64)
 @PADDING@
 y = pt.sum(x + 1, axis=0)
 bound = pt.generate_loopy({"y": y})
+@ADDITION@
 if by_hand:
     program = lp.linearize(lp.preprocess_program(bound.program))
     lp.generate_code_v2(program)
@@ -64,13 +65,16 @@ def run(tmp_path: Path) -> Callable[..., tuple[str, str]]:
                        POCL_CACHE_DIR=str(tmp_path / "pocl"),
                        PYTHONPATH=str(Path(__file__).parents[1]))
 
-    def run(mode: str, *, line: int = 0, by_hand: bool = False) -> tuple[str, str]:
+    def run(mode: str, *, line: int = 0, by_hand: bool = False,
+            addition: str = "", **more: str
+            ) -> tuple[str, str]:
         script = tmp_path / "script.py"
-        script.write_text(SCRIPT.replace("@PADDING@", "\n"*line))
+        script.write_text(SCRIPT.replace("@PADDING@", "\n"*line)
+                          .replace("@ADDITION@", addition))
         output = subprocess.run(
             [sys.executable, str(script), mode, "by hand" if by_hand else "-"],
-            env=environment, check=True, timeout=300, stdout=subprocess.PIPE,
-            text=True).stdout
+            env={**environment, **more}, check=True, timeout=300,
+            stdout=subprocess.PIPE, text=True).stdout
         compiled, _, annotated = output.partition("=====")
         return compiled.strip(), annotated.strip()
 
@@ -135,3 +139,24 @@ def test_by_hand(run: Callable[..., tuple[str, str]], tmp_path: Path) -> None:
     assert beside == again == plain
     assert annotated != annotated_again
     assert entries(tmp_path) == keys
+
+
+def test_without_caches(run: Callable[..., tuple[str, str]], tmp_path: Path) -> None:
+    plain, _ = run("plain", LOOPY_NO_CACHE="1")
+    beside, annotated = run("beside", LOOPY_NO_CACHE="1")
+    embedded, same = run("embed", LOOPY_NO_CACHE="1")
+    assert beside == plain
+    assert embedded == same == annotated
+    assert not any("loopy" in file for file, _ in entries(tmp_path))
+
+
+def test_written_code(run: Callable[..., tuple[str, str]], tmp_path: Path) -> None:
+    """loopy writes what is compiled, whatever that is."""
+    for mode in ("beside", "embed"):
+        file = tmp_path / f"{mode}.cl"
+        options = ("bound.program = lp.set_options(bound.program, "
+                   f"write_code={str(file)!r}, allow_terminal_colors=False)")
+        compiled, _ = run(mode, addition=options)
+        assert file.read_text().strip() == compiled
+    assert "//<-" not in (tmp_path / "beside.cl").read_text()
+    assert "//<-" in (tmp_path / "embed.cl").read_text()

@@ -30,7 +30,7 @@ from pytato_provenance.tags import site_of
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from pytato_provenance.lowering.source import AnnotatedSource
 
@@ -182,8 +182,10 @@ def add_note_on_error(error: BaseException, tagged: Any) -> None:
 
 
 def _in_brief(error: BaseException) -> str:
-    lines: Iterable[str] = filter(None, map(str.strip, str(error).splitlines()))
-    return f"{type(error).__name__}: {next(iter(lines), '')}"
+    lines = [line for line in map(str.strip, str(error).splitlines()) if line] or [""]
+    said = next((line for line in lines if any(_positions(line))), lines[0])
+    # The compiler's own temporary files are of no use afterwards.
+    return f"{type(error).__name__}: " + re.sub(r"(?<!\S)/\S*/(?=\S)", "", said)
 
 
 def noting_compilation(original: Callable[..., Any]) -> Callable[..., Any]:
