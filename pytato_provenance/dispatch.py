@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytato_provenance import regions as _regions, scope as _scope_module
 from pytato_provenance._host import host
+from pytato_provenance.capture.paths import compiled_seam
 from pytato_provenance.carry import (
     CARRY,
     MERGING,
@@ -85,7 +86,12 @@ def created_at_seam(original: Callable[..., frozenset[Tag]]) -> Callable[..., An
         # None: under a mapper, in place of a node whose site is not known.
         return _NO_TAGS if tags is None else tags
 
-    return _get_created_at_tag
+    seam = compiled_seam()
+    if seam is None:
+        return _get_created_at_tag
+    # The same, without a frame of ours for the walk to pass over.
+    return seam(_get_created_at_tag, _scope_module._scope, vars(_scope_module), origin,
+                vars(_regions))
 
 
 def post_init_with_site(original: Callable[[Any], None]) -> Callable[[Any], None]:

@@ -230,7 +230,8 @@ def test_subinterpreters_are_refused() -> None:
                 assert "subinterpreter" in str(error) and "main" in str(error)
             else:
                 raise AssertionError("not refused")
-                        assert compiled_path_table() is None
+            from pytato_provenance.capture.paths import compiled_path_table
+            assert compiled_path_table() is None
         '''.format(path=sys.path)
         made = interpreters.create()
         print(interpreters.run_string(made, inner))

@@ -8,6 +8,7 @@ ignores the file they come from, and their hash is structural and not cached.
 .. autoclass:: PathTable
 .. autoclass:: PurePathTable
 .. autofunction:: compiled_path_table
+.. autofunction:: compiled_seam
 .. autofunction:: make_path_table
 .. autofunction:: fastest_lookup
 """
@@ -216,18 +217,35 @@ class PurePathTable(Generic[ValueT]):
             )
 
 
-def compiled_path_table() -> Callable[[], PathTable[Any]] | None:
-    """
-    Find the compiled table.
-
-    :returns: its class, or *None* where it was not built or cannot be loaded
-        (in a subinterpreter).
-    """
+def _compiled(name: str) -> Any:
+    if os.environ.get("PYTATO_PROVENANCE_NO_EXTENSION", "") not in {"", "0"}:
+        return None
     try:
         module = importlib.import_module("pytato_provenance.capture._walk")
     except ImportError:
         return None
-    return cast("Callable[[], PathTable[Any]]", module.PathTable)
+    return getattr(module, name, None)
+
+
+def compiled_path_table() -> Callable[[], PathTable[Any]] | None:
+    """
+    Find the compiled table.
+
+    :returns: its class, or *None* where it was not built, cannot be loaded (in a
+        subinterpreter), or is switched off by ``PYTATO_PROVENANCE_NO_EXTENSION=1`` in
+        the environment.
+    """
+    return cast("Callable[[], PathTable[Any]] | None", _compiled("PathTable"))
+
+
+def compiled_seam() -> Callable[..., Any] | None:
+    """
+    Find what answers the common case of a new array without a Python frame.
+
+    :returns: a class, whose instances are called in place of the function that they
+        are made with, or *None* as for :func:`compiled_path_table`.
+    """
+    return cast("Callable[..., Any] | None", _compiled("Seam"))
 
 
 def make_path_table(compiled: bool | None = None) -> PathTable[Any]:
