@@ -105,6 +105,19 @@ def _print(result: dict[str, Any]) -> None:
     print(flush=True)
 
 
+def _run(python: str, groups: list[str], quick: bool, **environment: str
+         ) -> dict[str, Any]:
+    command = [python, "-m", "benchmarks", "--worker", *groups]
+    if quick:
+        command.append("--quick")
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True,
+        env={**os.environ, **WITHOUT_CACHES, **environment,
+             "PYTHONPATH": os.pathsep.join(paths)})
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -123,16 +136,16 @@ def main() -> None:
 
     results: list[dict[str, Any]] = []
     for python in [sys.executable, *args.also]:
-        command = [python, "-m", "benchmarks", "--worker", *args.groups]
-        if args.quick:
-            command.append("--quick")
-        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        done = subprocess.run(
-            command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True,
-            env={**os.environ, **WITHOUT_CACHES,
-                 "PYTHONPATH": os.pathsep.join(paths)})
-        results.append(json.loads(done.stdout))
-        _print(results[-1])
+        result = _run(python, args.groups, args.quick)
+        if result["about"]["compiled part"] and (
+                not args.groups or "creation" in args.groups):
+            pure = _run(python, ["creation"], args.quick,
+                        PYTATO_PROVENANCE_NO_EXTENSION="1")
+            result["rows"] += [
+                {**row, "group": "creation without the compiled part"}
+                for row in pure["rows"]]
+        results.append(result)
+        _print(result)
     args.json.parent.mkdir(parents=True, exist_ok=True)
     args.json.write_text(json.dumps(results, indent=1))
     missed = [row["name"] for result in results for row in result["rows"]

@@ -26,6 +26,8 @@ GENERATIONS = 6
 # What a process does before it answers each line on its input with one time.
 _WORKER = """
 import sys
+from pytato_provenance import mend_released_pytato
+mend_released_pytato()
 from benchmarks import creation
 import pytato_provenance as pp
 {setup}
