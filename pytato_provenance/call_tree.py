@@ -2,6 +2,7 @@
 The interned call tree behind creation sites.
 
 .. autoclass:: CallNode
+.. autoclass:: CodeRecord
 .. autofunction:: intern_stack
 .. autofunction:: end_stacks_at
 .. autofunction:: forget_dead_code
