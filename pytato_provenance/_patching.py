@@ -110,8 +110,23 @@ def _resolve(point: PatchPoint, lasting: bool) -> _Resolved:
     return _Resolved(point, owner, name, owned, lasting, original)
 
 
+# CPython keeps pointers to some methods of a class (`__getitem__`, `__init__`) that it
+# does not own; after a thousand changes of the class 3.13 no longer resets them. What
+# they pointed to has to be alive, and to do what it did.
+_kept: dict[tuple[int, str, Callable[[Any], Any], int], tuple[Any, Any]] = {}
+
+
 def _replacement(resolved: _Resolved) -> Any:
     original = resolved.original
+    if not isinstance(resolved.owner, type):
+        return _made(resolved, original)
+    key = (*resolved.key, resolved.point.wrapper, id(original))
+    if key not in _kept:
+        _kept[key] = original, _made(resolved, original)
+    return _kept[key][1]
+
+
+def _made(resolved: _Resolved, original: Any) -> Any:
     replacement = resolved.point.wrapper(original)
     if replacement is not original and callable(original) and (
             not isinstance(original, type)):

@@ -27,8 +27,9 @@ from pytato_provenance._host import (
     map_children,
     nodes_in_post_order,
 )
+from pytato_provenance.copies import known_copy
 from pytato_provenance.sites import CreationSite, merge_sites
-from pytato_provenance.tags import shallow_copy, site_of, with_site
+from pytato_provenance.tags import replace_site, shallow_copy, site_of
 
 
 class _Reference:
@@ -206,8 +207,8 @@ def rebuilt(nodes: Iterable[Node], sites: Mapping[int, CreationSite]
     :arg nodes: nodes, children first.
     :arg sites: by identity, the sites that some of *nodes* are to have.
     :returns: by identity, what is to stand for a node: copies, equal to what they are
-        copies of, that have their *sites*, and copies of what refers to these. Inputs
-        that compare by identity are never copied.
+        copies of, that have their *sites*, and copies of what refers to these; the same
+        ones each time. Inputs that compare by identity are never copied.
     """
     replaced: dict[int, Node] = {}
 
@@ -228,12 +229,11 @@ def rebuilt(nodes: Iterable[Node], sites: Mapping[int, CreationSite]
             # being one object for a call and a name.
             if changes:
                 replaced[id(node)] = changes["_container"][node.name]
-        elif changes:
+        elif changes or (site is not None and site_of(node) is not site):
             new_node = shallow_copy(node, **changes)
-            replaced[id(node)] = (new_node if site is None
-                                  else with_site(new_node, site))
-        elif site is not None and site_of(node) is not site:
-            replaced[id(node)] = with_site(node, site)
+            if site is not None:
+                replace_site(new_node, site)
+            replaced[id(node)] = known_copy(node, new_node)
     return replaced
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytato_provenance import dispatch, graphs
+from pytato_provenance import copies, dispatch, graphs
 from pytato_provenance._host import host
 from pytato_provenance._patching import PatchPoint
 
@@ -123,6 +123,15 @@ _POINTS = (
         "the same, overridden",
         lambda: "__call__" in vars(_find("pytato.transform", "TransformMapper")
                                    or object)),
+    PatchPoint(
+        "pytato.transform", "CachedMapperCache.retrieve", copies.forgiving_retrieve,
+        "a node of an input and the copy that stands for it in a result are one node, "
+        "should a program use both",
+        has("pytato.transform", "CachedMapperCache.retrieve")),
+    PatchPoint(
+        "pytato.codegen", "NamesValidityChecker.post_visit",
+        copies.forgiving_post_visit,
+        "the same, of inputs that have a name", _keeps_tags_apart),
     PatchPoint(
         "pytato.transform", "CopyMapper.rec", dispatch.cached_rec,
         "the released host's cache takes equal nodes for one", _one_constructor),

@@ -38,13 +38,13 @@ def record_step(made: Iterable[Node], replaced: Node, mapper: Any) -> None:
         replace_site(node, site, history_of(replaced).extended(step))
 
 
-def record_merge(node: Node, site: CreationSite, mapper: Any) -> None:
+def record_merge(node: Node, survivor: Node, site: CreationSite, mapper: Any) -> None:
     """
-    :arg node: the survivor, which nobody else has seen.
+    :arg node: what stands for the survivor, which may be the survivor.
     :arg site: its site now.
     """
     step = HistoryStep(_pass_name(mapper), f"merged {len(site.all_sites)} sites")
-    replace_site(node, site, history_of(node).extended(step))
+    replace_site(node, site, history_of(survivor).extended(step))
 
 
 def _pass_name(mapper: Any) -> str:

@@ -76,13 +76,13 @@ def settled(carry: Carry, root: Node, result: Any) -> Any:
 
     made = made_nodes.get() or ()
     history = current_scope().history
-    to_copy: dict[int, CreationSite] = {}
+    to_copy: dict[int, tuple[Node, CreationSite]] = {}
     for node, site in more.unions():
         if id(node) not in made:
             if not compares_by_identity(node):
-                to_copy[id(node)] = site
+                to_copy[id(node)] = node, site
         elif history and isinstance(node, host().array):
-            record_merge(node, site, carry.mapper)
+            record_merge(node, node, site, carry.mapper)
         else:
             replace_site(node, site)
     return _with_copies(carry, result, to_copy) if to_copy else result
@@ -122,7 +122,8 @@ def _made_for(expr: Node, result: Node, inputs: set[int], results: set[int]
                 pending.append(child)
 
 
-def _with_copies(carry: Carry, result: Any, sites: dict[int, CreationSite]) -> Any:
+def _with_copies(carry: Carry, result: Any,
+                 to_copy: dict[int, tuple[Node, CreationSite]]) -> Any:
     from pytato_provenance.auditing import roots
     from pytato_provenance.carry import made_nodes, node_in
 
@@ -132,10 +133,12 @@ def _with_copies(carry: Carry, result: Any, sites: dict[int, CreationSite]) -> A
         return result
     if carry.returned:
         for node in nodes_in_post_order(*roots(carry.returned)):
-            sites.pop(id(node), None)
+            to_copy.pop(id(node), None)
     kept = (node_in(value) for table in tables for value in table.values())
-    replaced = rebuilt(nodes_in_post_order(
-        *(node for node in kept if isinstance(node, types)), node_in(result)), sites)
+    replaced = rebuilt(
+        nodes_in_post_order(*(node for node in kept if isinstance(node, types)),
+                            node_in(result)),
+        {key: site for key, (_, site) in to_copy.items()})
 
     def replacement(value: Any) -> Any:
         old = node_in(value)
@@ -156,10 +159,10 @@ def _with_copies(carry: Carry, result: Any, sites: dict[int, CreationSite]) -> A
     if made is not None:
         made.update(id(node) for node in replaced.values())
     if current_scope().history:
-        for key, site in sites.items():
+        for key, (survivor, site) in to_copy.items():
             node = replaced.get(key)
             if node is not None and isinstance(node, host().array):
-                record_merge(node, site, carry.mapper)
+                record_merge(node, survivor, site, carry.mapper)
     return records[id(result)][1]
 
 

@@ -65,3 +65,18 @@ def test_any_order(module: Any, order: tuple[str, ...]) -> None:
         assert bool(left_behind()) == bool(inside)
     assert module.function is function
     assert "inherited" not in vars(_Derived)
+
+
+def test_what_stands_in_a_class_is_the_same_object_each_time() -> None:
+    # CPython may keep a pointer to it that it does not own.
+    patches = PatchSet([PatchPoint(__name__, "_Base.inherited", _shout("one"), "")])
+    patches.install()
+    replacement = _Base.inherited
+    patches.restore()
+    assert _Base.inherited is not replacement
+    patches.install()
+    try:
+        assert _Base.inherited is replacement
+        assert _Derived().inherited() == ["one", "method"]
+    finally:
+        patches.restore()
