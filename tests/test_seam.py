@@ -22,6 +22,12 @@ from pytato_provenance.capture.paths import (
 pytestmark = pytest.mark.skipif(
     compiled_seam() is None, reason="the compiled part was not built")
 
+def make_seam(*arguments: Any) -> Any:
+    cls = compiled_seam()
+    assert cls is not None
+    return cls(*arguments)
+
+
 SITE = SimpleNamespace(tag_set=frozenset({"known"}))
 
 
@@ -30,7 +36,9 @@ class Setting:
 
     def __init__(self) -> None:
         self.asked: list[int] = []
-        self.table = compiled_path_table()()
+        table = compiled_path_table()
+        assert table is not None
+        self.table = table()
         self.scope = ContextVar[Any]("scope", default=None)
         self.origin = ContextVar[Any]("origin", default=None)
         self.everywhere = SimpleNamespace(quick=(self.table.lookup, 0))
@@ -42,7 +50,7 @@ class Setting:
             return "slow"
 
         self.slow = slow
-        self.seam = compiled_seam()(
+        self.seam = make_seam(
             slow, self.scope, self.scope_globals, self.origin, self.region_globals)
 
 
@@ -127,8 +135,8 @@ def test_errors_of_the_slow_one(setting: Setting) -> None:
     def fails() -> None:
         raise KeyError("of the slow one")
 
-    seam = compiled_seam()(fails, setting.scope, setting.scope_globals, setting.origin,
-                           setting.region_globals)
+    seam = make_seam(fails, setting.scope, setting.scope_globals, setting.origin,
+                     setting.region_globals)
     with pytest.raises(KeyError, match="of the slow one"):
         seam()
 
@@ -152,4 +160,4 @@ def test_cycles_are_collected() -> None:
 def test_bad_arguments(setting: Setting) -> None:
     for arguments in [(), (1, 2, 3, 4, 5), (len, setting.scope, {}, setting.origin)]:
         with pytest.raises(TypeError):
-            compiled_seam()(*arguments)
+            make_seam(*arguments)
