@@ -205,7 +205,7 @@ class CompileEvent:
 
     .. attribute:: start
 
-        In seconds, of the clock :func:`time.perf_counter`.
+        In seconds, of the clock ``time.perf_counter``.
 
     .. attribute:: instructions
 
