@@ -64,6 +64,14 @@ _NO_TAGS: frozenset[Tag] = frozenset()
 _ABSENT = object()
 
 
+def _compiled(slow: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The same as *slow*, without a frame of ours in the common case, if there is a
+    compiled part."""
+    seam = compiled_seam()
+    return seam and seam(slow, _scope_module._scope, vars(_scope_module), origin,
+                         vars(_regions))
+
+
 def created_at_seam(original: Callable[..., frozenset[Tag]]) -> Callable[..., Any]:
     """The development host's own way to ask for the tag of a new array."""
     def _get_created_at_tag(stacklevel: int = 1) -> frozenset[Tag]:
@@ -86,12 +94,7 @@ def created_at_seam(original: Callable[..., frozenset[Tag]]) -> Callable[..., An
         # None: under a mapper, in place of a node whose site is not known.
         return _NO_TAGS if tags is None else tags
 
-    seam = compiled_seam()
-    if seam is None:
-        return _get_created_at_tag
-    # The same, without a frame of ours for the walk to pass over.
-    return seam(_get_created_at_tag, _scope_module._scope, vars(_scope_module), origin,
-                vars(_regions))
+    return _compiled(_get_created_at_tag) or _get_created_at_tag
 
 
 def post_init_with_site(original: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -142,8 +145,14 @@ def dataclass_init_with_site(original: Callable[..., None]) -> Callable[..., Non
     return __init__
 
 
+def _tags_for_caller() -> frozenset[Tag] | None:
+    return tags_for_new_array(1)
+
+
 def init_with_site(original: Callable[..., None]) -> Callable[..., None]:
     """The released host's one constructor of all arrays."""
+    tags_for_new_one = _compiled(_tags_for_caller) or tags_for_new_array
+
     def __init__(self: Any, tags: frozenset[Tag] = _NO_TAGS) -> None:
         original(self, tags)
         made = _get_made()
@@ -151,7 +160,7 @@ def init_with_site(original: Callable[..., None]) -> Callable[..., None]:
             made.add(id(self))
         # A set that has a site comes from the node that this one is a copy of.
         if type(tags) is not SitedTags:
-            sited = tags_for_new_array(1)
+            sited = tags_for_new_one()
             if sited is not None:
                 self.tags = sited if not tags else SitedTags(tags, sited.created_at)  # type: ignore[attr-defined]
 
