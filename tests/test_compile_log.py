@@ -652,7 +652,8 @@ def test_other_builds_are_no_events(queue: Any) -> None:
 
     with compile_log() as log:
         cl.Program(queue.context, "kernel void f() {}").build()
-        cla.sum(cla.to_device(queue, _data()) + 1).get()
+        # Not a reduction: PoCL cannot include its header from a path with a space.
+        (cla.to_device(queue, _data()) + 1).get()
     assert not log
     assert str(log) == "nothing was compiled"
 
