@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from pytato_provenance.annotation_options import AnnotationOptions
 from pytato_provenance.diagnostic import UsageError
 from pytato_provenance.outputs import Outputs
-from pytato_provenance.record import read_record
+from pytato_provenance.record_json import read_record
 from pytato_provenance.report.html import render_html
 from pytato_provenance.report.map import render_map
 from pytato_provenance.report.text import render_text

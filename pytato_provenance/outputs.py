@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
 from pytato_provenance.diagnostic import RecordError, UsageError
-from pytato_provenance.record import read_record, record_to_json
+from pytato_provenance.record_json import read_record, record_to_json
 from pytato_provenance.report.html import render_html
 from pytato_provenance.report.map import render_map
 from pytato_provenance.report.text import render_text

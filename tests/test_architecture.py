@@ -21,8 +21,8 @@ HOSTS = {"pytato", "loopy", "arraycontext", "pytools", "pymbolic", "numpy", "pyo
 
 # What reads a saved record must work where there is no host.
 WITHOUT_HOST = ("_patching", "call_frames", "call_tree", "capture", "decoration",
-                "diagnostic", "frames", "json_reader", "record", "regions", "report",
-                "sites", "source", "tooltips")
+                "diagnostic", "frames", "json_reader", "record", "record_json",
+                "regions", "report", "sites", "source", "tooltips")
 
 
 def only_for_types(tree: ast.Module) -> set[ast.AST]:
@@ -157,7 +157,7 @@ def test_no_cycle_at_import_time():
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_is_small_and_begins_as_all_do(name):
     text = MODULES[name].read_text(encoding="utf-8")
-    assert text.count("\n") < 450, "split it: about 400 lines are enough"
+    assert text.count("\n") <= 400, "split it: about 400 lines are enough"
     assert "utils" not in MODULES[name].name
     tree = ast.parse(text)
     assert ast.get_docstring(tree), "say what it is for"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from running import ROOT, command, python
 
-from pytato_provenance.record import read_record
+from pytato_provenance.record_json import read_record
 from pytato_provenance.report.text import render_text
 
 
@@ -81,7 +81,8 @@ def assert_refused(done: Done, message: str) -> None:
 
 
 def render_json() -> str:
-    from pytato_provenance.record import Record, record_to_json
+    from pytato_provenance.record import Record
+    from pytato_provenance.record_json import record_to_json
     return record_to_json(Record("script.py"))
 
 
@@ -495,6 +496,33 @@ def test_program_that_changes_meanwhile(tmp_path: Path) -> None:
         assert "another text" not in path.read_text()
     assert read_record(str(directory / "record.json")).changed_files == ("script.py",)
     assert "The file has changed since" in (directory / "report.txt").read_text()
+
+
+@pytest.mark.parametrize("beginning", [
+    "pp.enable()", "pp.disable(); pp.enable()", "pp.enable(annotate=True)",
+    "pp.recording().__enter__()", "pp.enable(capture='site', annotate=False)"])
+def test_program_that_switches_recording_on(tmp_path: Path, beginning: str) -> None:
+    write_program(tmp_path)
+    script = tmp_path / "script.py"
+    script.write_text(f"import pytato_provenance as pp\n{beginning}\n"
+                      + script.read_text() + "\npp.disable()\n")
+    done = command(tmp_path, "run", "script.py")
+    assert done.returncode == 0
+    kernel = (tmp_path / "provenance-script/01_pt_kernel.cl").read_text()
+    text = script.read_text().splitlines()
+    assert places_in(kernel) == {line_of(text, place) for place in PLACES}
+
+
+def test_program_that_switches_recording_off(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    script = tmp_path / "script.py"
+    script.write_text("import pytato_provenance as pp, pytato\npp.disable()\n"
+                      + script.read_text())
+    done = command(tmp_path, "run", "script.py")
+    assert done.returncode == 0
+    assert done.stderr.decode() == (
+        "pytato-provenance: no kernel was generated before the program switched "
+        "recording off, nothing was written\n")
 
 
 def test_program_that_uses_the_package(tmp_path: Path) -> None:

@@ -16,11 +16,9 @@ from running import ROOT
 from pytato_provenance.collect import SiteTable
 from pytato_provenance.diagnostic import RecordError
 from pytato_provenance.path_names import PathNames
-from pytato_provenance.record import (
+from pytato_provenance.record import FrameRecord, Record, SiteRecord
+from pytato_provenance.record_json import (
     VERSION,
-    FrameRecord,
-    Record,
-    SiteRecord,
     read_record,
     record_from_json,
     record_to_json,
