@@ -62,10 +62,12 @@ def _measure(groups: list[str], quick: bool) -> dict[str, Any]:
     measures = {
         "creation": lambda: creation.creation_rows(pairs),
         "capture": lambda: creation.capture_rows(pairs),
-        "ordinary": lambda: creation.ordinary_rows(pairs),
         "off": lambda: lasting.off_rows(2 if quick else lasting.GENERATIONS),
         "memory": lambda: lasting.memory_rows(10_000 if quick else 1_000_000),
         **programs.measures(quick),
+        # Last, for they have CPython forget what it has specialised.
+        "strategies": lambda: creation.creation_rows(pairs, instrumenting=True),
+        "ordinary": lambda: creation.ordinary_rows(pairs),
     }
     return {
         "about": _about(),

@@ -111,12 +111,20 @@ def _variants() -> list[Variant]:
             Variant("site, pure Python", partial(recorded, capture="site")),
         ]
     found += [Variant(name, partial(recorded, capture=name))
-              for name in ("stack", "site", "profile")]
-    if hasattr(sys, "monitoring"):
-        found.append(Variant("monitoring", partial(recorded, capture="monitoring")))
+              for name in ("stack", "site")]
     if host().created_at is not None:
         found.append(Variant("pytato's own tags", own_tags))
     return found
+
+
+def _instrumenting_variants() -> list[Variant]:
+    """Apart from the others: CPython forgets what it has specialised when code is
+    instrumented, and it takes long to come back."""
+    names = ["profile"]
+    if hasattr(sys, "monitoring"):
+        names.append("monitoring")
+    return [Variant("untagged", contextlib.nullcontext),
+            *(Variant(name, partial(recorded, capture=name)) for name in names)]
 
 
 # By variant, kind of stack and depth: the targets for make_placeholder and x + y.
@@ -129,8 +137,10 @@ TARGETS: dict[tuple[str, str, int], tuple[float, float]] = {
 }
 
 
-def creation_rows(pairs: int = PAIRS) -> list[Row]:
+def creation_rows(pairs: int = PAIRS, instrumenting: bool = False) -> list[Row]:
     """
+    :arg instrumenting: whether to measure the strategies that instrument code, or the
+        others.
     :returns: each variant against untagged creation, at each depth.
     """
     works: dict[Any, Callable[[], float]] = {}
@@ -142,7 +152,8 @@ def creation_rows(pairs: int = PAIRS) -> list[Row]:
         works[name, "fresh frames", 30] = partial(
             at_depth, 3, partial(timed, partial(fresh_loop, one, 26), count))
     with no_collections():
-        times = interleave(_variants(), works, pairs)
+        times = interleave(
+            _instrumenting_variants() if instrumenting else _variants(), works, pairs)
     base = times["untagged"]
     rows: list[Row] = []
     for variant, measured in times.items():
@@ -239,8 +250,8 @@ def ordinary_rows(pairs: int = PAIRS) -> list[Row]:
         "small functions": partial(timed, functions_loop, 20_000),
         "builtins": partial(timed, builtins_loop, 20_000),
     }
-    variants = [variant for variant in _variants()
-                if variant.name in {"untagged", "stack", "profile", "monitoring"}]
+    variants = [*_instrumenting_variants(),
+                Variant("stack", partial(recorded, capture="stack"))]
     with no_collections():
         times = interleave(variants, works, pairs)
     return [
