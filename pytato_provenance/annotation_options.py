@@ -131,3 +131,18 @@ class AnnotationOptions:
 
 
 DEFAULT = AnnotationOptions()
+
+
+def check_annotation(annotate: object, options: object) -> None:
+    """
+    :arg annotate: as in :func:`~pytato_provenance.enable`.
+    :arg options: as ``annotation_options`` there.
+    :raises ~pytato_provenance.diagnostic.UsageError: for a bad one of these.
+    """
+    if not (isinstance(annotate, bool) or (
+            isinstance(annotate, str) and annotate in ("beside", "embed"))):
+        raise UsageError(
+            f"annotate={annotate!r}: pass False, True, 'beside' or 'embed'")
+    if options is not None and not isinstance(options, AnnotationOptions):
+        raise UsageError("annotation options are AnnotationOptions(...), not "
+                         f"'{type(options).__name__}'")

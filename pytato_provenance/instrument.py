@@ -9,6 +9,7 @@ Switching recording on and off.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytato_provenance import scope as _scope
 from pytato_provenance._patching import PatchSet
 from pytato_provenance._released_pytato import mend_released_pytato
+from pytato_provenance.annotation_options import check_annotation
 from pytato_provenance.capture import CaptureStrategy, make_strategy
 from pytato_provenance.decoration import decorated
 from pytato_provenance.diagnostic import UsageError
@@ -51,8 +53,9 @@ def _install(capture: str | None, options: dict[str, Any]) -> CaptureStrategy:
     with _lock:
         strategy = _strategy
         if strategy is None or options or capture not in (None, strategy.name):
-            name = capture or ("stack" if strategy is None else strategy.name)
-            strategy = make_strategy(name, **options)
+            if capture is None:
+                capture = "stack" if strategy is None else strategy.name
+            strategy = make_strategy(capture, **options)
             strategy.start()
         try:
             if _patches is None:
@@ -93,7 +96,8 @@ def enable(*, capture: str | None = None, annotate: bool | str = False,
         :func:`~pytato_provenance.capture.strategy_names`; ``"stack"`` by default.
     :arg annotate: *True* or ``"beside"`` keeps for each generated kernel an annotated
         text (see :func:`~pytato_provenance.kernel_source`) and leaves what is compiled
-        alone; ``"embed"`` puts the comments into what is compiled.
+        alone; ``"embed"`` puts the comments into what is compiled. *False* stops
+        that, unless a :class:`~pytato_provenance.lowering.Ledger` is open.
     :arg annotation_options: what the comments look like.
     :arg history: whether transforms leave a history on the nodes that they make.
     :arg audit: ``"warn"`` or ``"raise"`` checks each transform that runs through this
@@ -102,10 +106,8 @@ def enable(*, capture: str | None = None, annotate: bool | str = False,
     :raises ~pytato_provenance.diagnostic.UsageError: for a bad argument, or if the host
         is missing. Nothing is changed then.
     """
-    _check(audit)
-    if annotate not in (False, True, "beside", "embed"):
-        raise UsageError(
-            f"annotate={annotate!r}: pass False, True, 'beside' or 'embed'")
+    _check(audit, history)
+    check_annotation(annotate, annotation_options)
     with _lock:
         strategy = _install(capture, capture_options)
         _set_annotation(annotate, annotation_options)
@@ -115,14 +117,22 @@ def enable(*, capture: str | None = None, annotate: bool | str = False,
 
 def _set_annotation(annotate: bool | str,
                     options: AnnotationOptions | None = None) -> None:
-    if not annotate:
-        import sys
-        if "pytato_provenance.lowering" not in sys.modules:
-            return
-    from pytato_provenance.lowering import annotate_programs, stop_annotating
     if annotate:
+        from pytato_provenance.lowering import annotate_programs
         annotate_programs(annotate, options)
-    else:
+    elif "pytato_provenance.lowering" in sys.modules:
+        from pytato_provenance.lowering import annotate_programs, ledger
+        if ledger.is_any_open():
+            # Somebody waits for programs, such as the command line for those of a
+            # program that switches recording on by itself.
+            annotate_programs(options=options)
+        else:
+            _stop_annotating()
+
+
+def _stop_annotating() -> None:
+    if "pytato_provenance.lowering" in sys.modules:
+        from pytato_provenance.lowering import stop_annotating
         stop_annotating()
 
 
@@ -134,7 +144,7 @@ def disable() -> None:
     with _lock:
         _scope.set_everywhere(OFF)
         end_all_scopes()
-        _set_annotation(False)
+        _stop_annotating()
         if _patches is not None:
             _patches.restore()
             _patches = None
@@ -172,9 +182,11 @@ def active_strategy() -> CaptureStrategy | None:
     return _strategy
 
 
-def _check(audit: str | None) -> None:
-    if audit not in (None, "warn", "raise"):
+def _check(audit: object, history: object) -> None:
+    if audit is not None and audit not in ("warn", "raise"):
         raise UsageError(f"audit={audit!r}: pass None, 'warn' or 'raise'")
+    if history is not None and not isinstance(history, bool):
+        raise UsageError(f"history={history!r}: pass True or False")
 
 
 class recording:  # noqa: N801
@@ -197,7 +209,9 @@ class recording:  # noqa: N801
 
     def __init__(self, record: bool = True, *, history: bool | None = None,
                  audit: str | None = None) -> None:
-        _check(audit)
+        _check(audit, history)
+        if not isinstance(record, bool):
+            raise UsageError(f"recording({record!r}): pass True or False")
         self._record = record
         self._history = history
         self._audit = audit

@@ -98,6 +98,7 @@ class WatchedRun:
         self._ledger: Any = None
         self._log: Any = None
         self._refused = False
+        self._switched_off = False
         self._ended = "unfinished"
         self._written: tuple[int, str] | None = None
         self._printed = 0
@@ -152,9 +153,10 @@ class WatchedRun:
         """pytato has been imported."""
         choices = self._choices
         try:
-            from pytato_provenance.instrument import enable
+            from pytato_provenance.instrument import enable, when_disabled
             enable(capture=choices.capture, annotate="beside",
                    **choices.capture_options)
+            when_disabled(self._note_switched_off)
             from pytato_provenance.lowering import Ledger
             self._ledger = Ledger()
             self._ledger.__enter__()
@@ -167,6 +169,9 @@ class WatchedRun:
         except (ImportError, AttributeError) as error:
             self._refuse(f"this pytato or loopy cannot be recorded ({error}); install "
                          "pytato 2021.2 or later and loopy 2025.2 or later")
+
+    def _note_switched_off(self) -> None:
+        self._switched_off = True
 
     def _refuse(self, message: str) -> None:
         self._say(message)
@@ -215,7 +220,9 @@ class WatchedRun:
         choices = self._choices
         if not entries:
             if not choices.quiet:
-                self._say("no kernel was generated, nothing was written")
+                when = (" before the program switched recording off"
+                        if self._switched_off else "")
+                self._say(f"no kernel was generated{when}, nothing was written")
             return
         root = ("the current directory of the run" if self._is_inside
                 else "the directory of the script")

@@ -513,6 +513,18 @@ def test_program_that_switches_recording_on(tmp_path: Path, beginning: str) -> N
     assert places_in(kernel) == {line_of(text, place) for place in PLACES}
 
 
+@pytest.mark.parametrize("module", [
+    "array_context", "auditing", "compilation.log", "instrument", "lowering", "record",
+    "tags", "transform"])
+def test_program_that_imports_the_package_first(tmp_path: Path, module: str) -> None:
+    write_program(tmp_path)
+    script = tmp_path / "script.py"
+    script.write_text(f"import pytato_provenance.{module}\n" + script.read_text())
+    done = command(tmp_path, "run", "script.py")
+    assert done.returncode == 0, done.stderr.decode()
+    assert (tmp_path / "provenance-script/01_pt_kernel.cl").exists()
+
+
 def test_program_that_switches_recording_off(tmp_path: Path) -> None:
     write_program(tmp_path)
     script = tmp_path / "script.py"

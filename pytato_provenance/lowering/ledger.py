@@ -4,6 +4,7 @@ Who is told about generated programs.
 .. autoclass:: Ledger
 .. autoclass:: Entry
 .. autofunction:: census_of
+.. autofunction:: is_any_open
 
 Nothing is kept unless somebody asks.
 """
@@ -119,6 +120,13 @@ class Ledger:
 
 
 _open: tuple[Ledger, ...] = ()
+
+
+def is_any_open() -> bool:
+    """
+    :returns: whether somebody waits for programs.
+    """
+    return bool(_open)
 
 
 def census_of(nodes: Iterable[Node]) -> Census:

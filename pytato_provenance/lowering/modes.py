@@ -15,8 +15,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytato_provenance.annotation_options import DEFAULT, AnnotationOptions
-from pytato_provenance.diagnostic import UsageError
+from pytato_provenance.annotation_options import (
+    DEFAULT,
+    AnnotationOptions,
+    check_annotation,
+)
 
 
 if TYPE_CHECKING:
@@ -47,12 +50,7 @@ def mode_of(annotate: bool | str, options: AnnotationOptions | None) -> Mode | N
     :returns: what it asks for; *None*, if nothing.
     :raises ~pytato_provenance.diagnostic.UsageError: for a bad argument.
     """
-    if annotate not in (False, True, "beside", "embed"):
-        raise UsageError(
-            f"annotate={annotate!r}: pass False, True, 'beside' or 'embed'")
-    if options is not None and not isinstance(options, AnnotationOptions):
-        raise UsageError("annotation options are AnnotationOptions(...), not "
-                         f"'{type(options).__name__}'")
+    check_annotation(annotate, options)
     return Mode(annotate == "embed", options or DEFAULT) if annotate else None
 
 
