@@ -22,6 +22,7 @@ from pytato_provenance.diagnostic import (
     NotAnArrayError,
     ProvenanceLostError,
     ProvenanceWarning,
+    UsageError,
 )
 from pytato_provenance.merging import equal_classes
 from pytato_provenance.tags import site_of
@@ -245,6 +246,7 @@ def audit(transform: Callable[..., Any], dag: Any, *args: Any, **kwargs: Any
     :arg args: further arguments of *transform*.
     :returns: the report, with the transform's result.
     :raises ~pytato_provenance.diagnostic.NotAnArrayError: if *dag* has no arrays.
+    :raises ~pytato_provenance.diagnostic.UsageError: if *transform* cannot be called.
     """
     before = nodes_in_post_order(*roots(dag))
     if not before:
@@ -285,7 +287,11 @@ def roots(dag: Any) -> Iterable[Node]:
 def pass_name_of(transform: Any) -> str:
     """
     :returns: how to call a mapper or a function in reports.
+    :raises ~pytato_provenance.diagnostic.UsageError: for what cannot be called.
     """
+    if not callable(transform):
+        raise UsageError("a transform is a mapper or a function, not "
+                         f"'{type(transform).__name__}'")
     name = getattr(transform, "__qualname__", None)
     if name is None:
         name = getattr(getattr(transform, "func", None), "__qualname__", None)

@@ -145,7 +145,7 @@ class Explanation:
 
     def __str__(self) -> str:
         parts = [str(line) for line in self.lines]
-        parts.extend(f"{count} arrays: {reason}"
+        parts.extend(f"{count} array{'s' if count > 1 else ''}: {reason}"
                      for reason, count in sorted(self.without_line.items()))
         return "\n".join(parts) or "no arrays"
 
@@ -217,7 +217,7 @@ def explain(x: Any) -> Explanation:
         collector.add_nodes(nodes)
     elif hasattr(x, "program") or hasattr(x, "callables_table"):
         _add_program(collector, x)
-    elif x not in ((), [], {}):
+    elif not (isinstance(x, tuple | list | dict) and not x):
         raise NotAnArrayError("explain takes pytato arrays or a bound program, not "
                               f"'{type(x).__name__}'")
     return collector.finish()

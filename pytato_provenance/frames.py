@@ -187,9 +187,9 @@ class _Registry:
 def _locate(what: ModuleType | str | os.PathLike[str]) -> tuple[Location, ...]:
     if isinstance(what, ModuleType):
         what = what.__name__
-    text = os.fspath(what)
+    text = os.fspath(what) if isinstance(what, str | os.PathLike) else None
     if not isinstance(text, str):
-        raise UsageError(f"{what!r}: pass a module, its dotted name or a path")
+        raise UsageError(f"pass a module, its dotted name or a path, not {what!r}")
     if os.sep in text or text.endswith(".py") or text in (os.curdir, os.pardir):
         if not os.path.exists(text):
             raise UsageError(f"no such file or directory: '{text}'; pass a path that "

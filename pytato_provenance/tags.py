@@ -254,7 +254,11 @@ def history_of(node: Node) -> History:
     """
     :arg node: any node of the host.
     :returns: what transforms did on the way to *node*, if that was recorded.
+    :raises ~pytato_provenance.diagnostic.NotAnArrayError: for anything else.
     """
+    if not isinstance(node, host().node_types):
+        raise NotAnArrayError(
+            f"history_of takes a pytato array, not '{type(node).__name__}'")
     for tag in getattr(node, "non_equality_tags", ()):
         if isinstance(tag, CreatedAt):
             return tag.history

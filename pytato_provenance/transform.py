@@ -293,6 +293,7 @@ def through(transform: Callable[..., T]) -> Callable[..., T]:
         it rebuilds by hand inherits from the equal node of its input; what it makes
         besides is marked as synthetic, with its name.
     :returns: a function of the arguments of *transform*.
+    :raises ~pytato_provenance.diagnostic.UsageError: if *transform* cannot be called.
     """
     name = pass_name_of(transform)
 

@@ -9,6 +9,7 @@ From the current stack to a creation site: one strategy a file.
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytato_provenance.diagnostic import CaptureUnavailableError, UsageError
@@ -120,16 +121,17 @@ def make_strategy(name: str, **options: Any) -> CaptureStrategy:
         raise CaptureUnavailableError(
             "creation sites cannot be recorded in a subinterpreter, for code objects "
             "and compiled parts belong to one interpreter: record in the main one")
-    try:
-        module, cls = _STRATEGIES[name]
-    except KeyError:
-        raise UsageError(f"unknown capture strategy '{name}'; choose one of "
-                         f"{', '.join(_STRATEGIES)}") from None
+    if not isinstance(name, str) or name not in _STRATEGIES:
+        raise UsageError(f"unknown capture strategy {name!r}; choose one of "
+                         f"{', '.join(_STRATEGIES)}")
+    module, cls = _STRATEGIES[name]
     factory = getattr(importlib.import_module(module), cls)
-    try:
-        return factory(**options)
-    except TypeError as error:
-        raise UsageError(f"capture strategy '{name}': {error}") from None
+    known = list(inspect.signature(factory).parameters)
+    for option in options:
+        if option not in known:
+            raise UsageError(f"capture strategy '{name}' has no option '{option}'; "
+                             f"it has {' and '.join(known) or 'none'}")
+    return factory(**options)
 
 
 def _in_subinterpreter() -> bool:

@@ -42,8 +42,9 @@ class StackStrategy:
 
     def __init__(self, max_frames: int | None = None, *,
                  compiled: bool | None = None) -> None:
-        if max_frames is not None and max_frames < 1:
-            raise UsageError(f"max_frames={max_frames}: pass at least 1, or None for "
+        if max_frames is not None and (
+                not isinstance(max_frames, int) or max_frames < 1):
+            raise UsageError(f"max_frames={max_frames!r}: pass at least 1, or None for "
                              "the whole stack")
         self.max_frames = max_frames
         self.limit = max_frames or 0
