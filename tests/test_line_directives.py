@@ -228,6 +228,30 @@ def test_note_on_an_error_of_pytato(monkeypatch: pytest.MonkeyPatch) -> None:
     disable()
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="errors have no notes")
+def test_note_on_an_error_of_preprocessing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pytato.codegen import CodeGenPreprocessor
+
+    original = CodeGenPreprocessor.map_index_lambda
+
+    def map_index_lambda(self: Any, expr: Any, *args: Any) -> Any:
+        if expr.shape == (7,):
+            raise NotImplementedError("seven")
+        return original(self, expr, *args)
+
+    monkeypatch.setattr(CodeGenPreprocessor, "map_index_lambda", map_index_lambda)
+    enable(annotate=True)
+    x = pt.make_placeholder(name="x", shape=(7, 2), dtype=np.float64)
+    failing = pt.sin(x[:, 0])
+    with pytest.raises(NotImplementedError, match="seven") as info:
+        pt.generate_loopy({"out": pt.stack([failing, x[:, 1]])})
+    number = line_of(test_note_on_an_error_of_preprocessing, " = pt.sin" + "(x[")
+    assert said_of(info.value).splitlines()[1:] == [
+        "pytato_provenance: while code was generated for the IndexLambda created "
+        f"at {HERE}:{number} in test_note_on_an_error_of_preprocessing"]
+    disable()
+
+
 def test_errors_reach_the_user_untouched(queue: Any) -> None:
     plain = error_of(broken(pt.generate_loopy(many_statements()).program), queue)
     enable(annotate=True)

@@ -25,7 +25,7 @@ from pytato_provenance._host import nodes_in_post_order
 from pytato_provenance.capture import NO_CAPTURE
 from pytato_provenance.lowering import ledger
 from pytato_provenance.lowering.modes import current_mode
-from pytato_provenance.lowering.notes import note_on_node
+from pytato_provenance.lowering.notes import note_on_node, note_on_preprocessing
 from pytato_provenance.lowering.recorder import Recorder, may_have_equal_nodes
 from pytato_provenance.merging import spread_sites
 
@@ -61,6 +61,9 @@ def preprocess_with_sites(original: Callable[..., Any]) -> Callable[..., Any]:
             _scope.current_scope(), record=True, capture=NO_CAPTURE))
         try:
             result = original(outputs, *args, **kwargs)
+        except Exception as error:
+            note_on_preprocessing(error)
+            raise
         finally:
             _scope._scope.reset(token)
         try:

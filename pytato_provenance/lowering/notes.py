@@ -5,6 +5,7 @@ about.
 .. autofunction:: note_on_error
 .. autofunction:: noting_compilation
 .. autofunction:: note_on_node
+.. autofunction:: note_on_preprocessing
 
 They are added by :meth:`BaseException.add_note`, which Python 3.10 does not have: there
 the report has them.
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import loopy
 
 from pytato_provenance import scope as _scope
+from pytato_provenance._host import host
 from pytato_provenance.compilation.stages import paused
 from pytato_provenance.lowering import ledger
 from pytato_provenance.lowering.comments import statement_lines
@@ -211,3 +213,17 @@ def note_on_node(error: BaseException, node: Any) -> None:
                         f"{type(node).__name__} created at {site}")
     except Exception as own_error:
         _scope.warn_once(own_error)
+
+
+def note_on_preprocessing(error: BaseException) -> None:
+    """Add a note to *error*, which was raised while programs were prepared: about the
+    innermost node that a mapper of the host was at, which the traceback has."""
+    node: Any = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        found = traceback.tb_frame.f_locals.get("expr")
+        if isinstance(found, host().node_types) and site_of(found) is not None:
+            node = found
+        traceback = traceback.tb_next
+    if node is not None:
+        note_on_node(error, node)
