@@ -22,7 +22,7 @@ from pytato_provenance.auditing import check, compare, pass_name_of, roots
 from pytato_provenance.carry import CARRY, Carry, carry_of, outermost
 from pytato_provenance.compilation.programs import contents_of_nodes
 from pytato_provenance.compilation.stages import transform_stage
-from pytato_provenance.diagnostic import NotAnArrayError
+from pytato_provenance.diagnostic import NotAnArrayError, UsageError
 from pytato_provenance.instrument import recording
 from pytato_provenance.merging import equal_classes, spread_sites
 from pytato_provenance.scope import current_scope, origin, origin_setters
@@ -100,9 +100,11 @@ class PreserveCreatedAtMixin:
     """Keeps creation sites through a mapper that makes arrays.
 
     To be placed before the base class, as in
-    ``class MyMapper(PreserveCreatedAtMixin, CopyMapper)``. Every array that a ``map_*``
-    method makes, however it makes it, has the site of the array that is mapped unless
-    it has one already; equal arrays that the mapper merges know all their sites.
+    ``class MyMapper(PreserveCreatedAtMixin, CopyMapper)``; after it, the class is
+    refused by a :exc:`~pytato_provenance.diagnostic.UsageError`. Every array that a
+    ``map_*`` method makes, however it makes it, has the site of the array that is
+    mapped unless it has one already; equal arrays that the mapper merges know all
+    their sites.
     Recording need not be on.
 
     .. automethod:: __call__
@@ -113,6 +115,13 @@ class PreserveCreatedAtMixin:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        mro = cls.__mro__
+        hidden_by = next((base for base in mro[:mro.index(PreserveCreatedAtMixin)]
+                          if base.__module__.partition(".")[0] == "pytato"), None)
+        if hidden_by is not None:
+            raise UsageError(
+                f"{cls.__name__}: place PreserveCreatedAtMixin before "
+                f"{hidden_by.__name__} among the bases, or it has no effect")
         rec = vars(cls).get("rec")
         if rec is not None:
             cls.rec = _own_rec(rec)  # type: ignore[method-assign]

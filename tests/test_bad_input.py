@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytato as pt
 import pytest
 
 import pytato_provenance as pp
@@ -52,6 +53,13 @@ def test_no_transform(bad: Any) -> None:
         pp.through(bad)
     with pytest.raises(UsageError):
         pp.audit(bad, np.zeros(3))
+
+
+def test_mixin_after_the_mapper() -> None:
+    with pytest.raises(UsageError, match="before CopyMapper among the bases"):
+        type("Late", (pt.transform.CopyMapper, pp.PreserveCreatedAtMixin), {})
+    early = type("Early", (pp.PreserveCreatedAtMixin, pt.transform.CopyMapper), {})
+    type("Derived", (early,), {})
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
