@@ -125,11 +125,11 @@ _kinds: dict[type, int] = {}
 _names: dict[type, tuple[str, ...]] = {}
 _read: dict[type, Callable[[Any], tuple[Any, ...]] | None] = {}
 
-# What the host fills with descriptions, never with nodes.
-_WITHOUT_NODES = frozenset({
+FIELDS_WITHOUT_NODES = frozenset({
     "access_descriptors", "axes", "axis_permutation", "dtype", "entrypoint", "name",
     "non_equality_tags", "redn_axis_to_redn_descr", "reduction_axis", "tags",
     "translation_unit", "var_to_reduction_descr"})
+"""What the host fills with descriptions, never with nodes."""
 
 
 def _kind_of(cls: type) -> int:
@@ -178,7 +178,7 @@ def _reader(cls: type) -> Callable[[Any], tuple[Any, ...]] | None:
     reader: Callable[[Any], tuple[Any, ...]] | None = None
     if dataclasses.is_dataclass(cls):
         names = [field.name for field in dataclasses.fields(cls)
-                 if field.name not in _WITHOUT_NODES]
+                 if field.name not in FIELDS_WITHOUT_NODES]
         # Of one name alone, an attrgetter would not make a tuple.
         reader = (operator.attrgetter(*names) if len(names) > 1 else
                   lambda node: tuple(getattr(node, name) for name in names))
@@ -202,7 +202,8 @@ def children_of(node: Node) -> list[Node]:
         values = reader(node)
     else:
         values = [value for name, value in vars(node).items()
-                  if _kinds.get(type(value)) != _LEAF and name not in _WITHOUT_NODES
+                  if _kinds.get(type(value)) != _LEAF
+                  and name not in FIELDS_WITHOUT_NODES
                   and not name.startswith(_PRIVATE)]
     children: list[Node] = []
     for value in values:

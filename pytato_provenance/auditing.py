@@ -159,7 +159,10 @@ def compare(before: Iterable[Node], after: Iterable[Node], pass_name: str,
     array = host().array
     before = list(before)
     after = list(after)
-    classes = equal_classes(_unique([*before, *after]))
+    if {id(node) for node in before} == {id(node) for node in after}:
+        classes = {id(node): number for number, node in enumerate(before)}
+    else:
+        classes = equal_classes(_unique([*before, *after]))
     before = [node for node in before if isinstance(node, array)]
     after = [node for node in after if isinstance(node, array)]
     known_before = {id(node): site_of(node) for node in before}

@@ -14,6 +14,7 @@ import dataclasses
 import sys
 from contextvars import ContextVar, Token
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance._host import Node, children_of, host, nodes_in_post_order
@@ -52,9 +53,10 @@ class Carry:
         Whether it takes equal nodes of its input for one without a word, so that it
         has to be noticed here.
 
-    .. attribute:: mapped
+    .. attribute:: visited
 
-        While it does: what was mapped to what, in order.
+        While it does: what was mapped to what, by the identity of the former; and
+        equal nodes that were met, mapped to nothing.
 
     .. attribute:: collapsed
 
@@ -71,27 +73,29 @@ class Carry:
 
     .. automethod:: inherit
     .. automethod:: note_hit
-    .. automethod:: note_result
+    .. automethod:: mapped
     """
 
-    __slots__ = ("_made_for_host", "_root", "_root_nodes", "_watched", "active",
-                 "collapsed", "found_duplicates", "mapped", "mapper", "part_of",
-                 "returned", "seen", "tracks", "visited")
+    __slots__ = ("_begin", "_inputs", "_made_for_host", "_new_roots", "_root",
+                 "_watched", "active", "collapsed", "found_duplicates", "mapper",
+                 "part_of", "parts", "returned", "seen", "tracks", "visited")
 
     def __init__(self) -> None:
         self.mapper: Any = None
         self.active = False
         self.tracks = False
         # Of what the mapper keeps alive itself: an identity stays theirs.
-        self.visited: set[int] = set()
+        self.visited: dict[int, tuple[Node, Any]] = {}
         self.seen: set[int] = set()
-        self.mapped: list[tuple[Node, Any]] = []
         self.collapsed: list[tuple[Any, Any]] = []
         self.found_duplicates = False
         self.returned: list[Any] = []
         self.part_of: Carry | None = None
+        self.parts: list[Carry] = []
+        self._begin = 0
         self._root: Node = None
-        self._root_nodes: set[int] | None = None
+        self._new_roots: list[Node] = []
+        self._inputs: dict[int, Node] = {}
         self._made_for_host: set[int] = set()
         self._watched: list[tuple[Any, str]] = []
 
@@ -101,13 +105,8 @@ class Carry:
         """The mapper has a result for *expr* already. If *expr* is not what the result
         was made for, it is equal to that."""
         if id(expr) not in self.visited:
-            self.visited.add(id(expr))
+            self.visited[id(expr)] = expr, None
             self.whole().found_duplicates = True
-
-    def note_result(self, expr: Node, result: Any) -> None:
-        """The mapper keeps *result* for *expr*."""
-        self.visited.add(id(expr))
-        self.whole().mapped.append((expr, result))
 
     def whole(self) -> Carry:
         """
@@ -118,6 +117,14 @@ class Carry:
         while carry.part_of is not None:
             carry = carry.part_of
         return carry
+
+    def mapped(self) -> list[tuple[Node, Any]]:
+        """
+        :returns: what was mapped to what in this call, in order.
+        """
+        return [pair for part in (self, *self.parts)
+                for pair in islice(part.visited.values(), part._begin, None)
+                if pair[1] is not None]
 
     def inherit(self, result: Any, replaced: Node, *, alone: bool = False) -> None:
         """Give *result*, and what was newly made beneath it, the site of *replaced*.
@@ -158,11 +165,14 @@ class Carry:
         return new
 
     def _is_new(self, node: Node) -> bool:
-        if id(node) in self.visited:
-            return False
-        if self._root_nodes is None:
-            self._root_nodes = {id(each) for each in nodes_in_post_order(self._root)}
-        return id(node) not in self._root_nodes
+        inputs = self._inputs
+        pending = self._new_roots
+        while pending:
+            each = pending.pop()
+            if id(each) not in inputs:
+                inputs[id(each)] = each
+                pending.extend(children_of(each))
+        return id(node) not in inputs
 
     # }}}
 
@@ -179,7 +189,8 @@ class Carry:
         self.mapper = mapper
         self.active = True
         self._root = expr
-        self._root_nodes = None
+        if isinstance(expr, host().node_types):
+            self._new_roots.append(expr)
         self.tracks = (kind_of_mapper(type(mapper)) == MERGING
                        and _merges_silently(mapper))
         around = _active.get()
@@ -187,12 +198,15 @@ class Carry:
         self.part_of = None if functions is None else next(
             (carry for carry in around
              if getattr(carry.mapper, "_function_cache", None) is functions), None)
+        self.parts.clear()
+        if self.part_of is not None:
+            self.whole().parts.append(self)
         _active.set((*around, self))
         for name in ("_cache", "_function_cache"):
             self._watch(getattr(mapper, name, None))
         if not called_by_host:
             self._made_for_host = set()
-            self.mapped.clear()
+            self._begin = len(self.visited)
         if made_nodes.get() is not None:
             return None
         return made_nodes.set(self._made_for_host)
@@ -206,8 +220,9 @@ class Carry:
             made_nodes.reset(token)
         _active.set(tuple(carry for carry in _active.get() if carry is not self))
         self.active = False
-        # Neither a circle nor the input is to be left.
-        self.mapper = self._root = self._root_nodes = self.part_of = None
+        # No circle is to be left.
+        self.mapper = self._root = self.part_of = None
+        self.parts.clear()
         self.collapsed.clear()
         self.found_duplicates = False
 
@@ -250,7 +265,7 @@ def _watched_add(carry: Carry, add: Callable[..., Any]) -> Callable[..., Any]:
         if kept is not result:
             carry.whole().collapsed.append((node_in(kept), node_in(result)))
         if tracks:
-            carry.note_result(inputs.expr, node_in(kept))
+            carry.visited[id(inputs.expr)] = inputs.expr, node_in(kept)
         if result is not inputs.expr and current_scope().history:
             carry.inherit(result, inputs.expr)
         return kept

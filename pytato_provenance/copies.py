@@ -2,6 +2,7 @@
 Copies that stand for nodes of the host, so that these need not be changed.
 
 .. autofunction:: known_copy
+.. autofunction:: note_host_copy
 .. autofunction:: are_one_node
 .. autofunction:: forgiving_retrieve
 .. autofunction:: forgiving_post_visit
@@ -27,38 +28,56 @@ if TYPE_CHECKING:
 class _Family:
     """A node and its copies, the copies of these included."""
 
-    __slots__ = ("copies",)
+    __slots__ = ("members",)
 
     def __init__(self) -> None:
-        self.copies: list[weakref.ref[Node]] = []
+        self.members: list[weakref.ref[Node]] = []
 
 
 _families: WeakIdentityMap[_Family] = WeakIdentityMap()
 
 
-def known_copy(node: Node, copy: Node) -> Node:
-    """
-    :arg copy: a new copy of *node*, that may have other children and another site.
-    :returns: the copy that was made of *node* before with these, or else *copy*.
-    """
+def _family_of(node: Node) -> _Family:
     family = _families.get(node)
     if family is None:
         family = _Family()
-        _families.put(node, family)
+        _add(node, family)
+    return family
+
+
+def _add(node: Node, family: _Family) -> None:
+    family.members.append(weakref.ref(node))
+    _families.put(node, family)
+
+
+def known_copy(node: Node, copy: Node) -> Node:
+    """
+    :arg copy: a new copy of *node*, that may have other children and another site.
+    :returns: what there is of *node* with these, or else *copy*.
+    """
+    family = _family_of(node)
     site = site_of(copy)
     children = [id(child) for child in children_of(copy)]
     alive: list[weakref.ref[Node]] = []
-    for reference in family.copies:
+    for reference in family.members:
         known = reference()
         if known is not None:
             if (site_of(known) is site and type(known) is type(copy)
                     and [id(child) for child in children_of(known)] == children):
                 return known
             alive.append(reference)
-    alive.append(weakref.ref(copy))
-    family.copies = alive
-    _families.put(copy, family)
+    family.members = alive
+    _add(copy, family)
     return copy
+
+
+def note_host_copy(node: Node, copy: Node) -> None:
+    """
+    :arg copy: an equal node, that the host has made in place of *node* for the sake of
+        nodes beneath it that are one for the program.
+    """
+    if _families.get(copy) is None:
+        _add(copy, _family_of(node))
 
 
 def are_one_node(one: Node, other: Node) -> bool:

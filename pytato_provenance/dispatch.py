@@ -264,7 +264,8 @@ def cached_rec(original: Callable[..., Any]) -> Callable[..., Any]:
         carry = self.__dict__.get(CARRY)
         result = self.cache.get(expr, _ABSENT)
         if result is not _ABSENT:
-            if carry is not None and carry.active and carry.tracks:
+            if (carry is not None and id(expr) not in carry.visited
+                    and carry.active and carry.tracks):
                 carry.note_hit(expr)
             return result
         next_class: Any = super(CopyMapper, self)
@@ -273,7 +274,7 @@ def cached_rec(original: Callable[..., Any]) -> Callable[..., Any]:
         # Made by the outermost call, if this is it; that is over then.
         carry = self.__dict__.get(CARRY)
         if carry is not None and carry.active and carry.tracks:
-            carry.note_result(expr, result)
+            carry.visited[id(expr)] = expr, result
         return result
 
     return rec

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pytato_provenance._host import (
+    FIELDS_WITHOUT_NODES,
     Node,
     children_of,
     fields_of,
@@ -32,26 +33,23 @@ from pytato_provenance.sites import CreationSite, merge_sites
 from pytato_provenance.tags import replace_site, shallow_copy, site_of
 
 
-class _Reference:
-    """A node in a key, by its class."""
-
-    __slots__ = ("number",)
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Reference) and self.number == other.number
-
-    def __hash__(self) -> int:
-        return hash((_Reference, self.number))
+# Begins what stands for a node in a key.
+_NODE = object()
 
 
-def _hashable(value: Any) -> Any:
+def _described(value: Any, classes: Mapping[int, int]) -> Any:
+    """What *value* adds to a key: nodes by their class."""
     if isinstance(value, tuple | list):
-        return tuple(_hashable(item) for item in value)
+        return tuple(item if type(item) is int else _described(item, classes)
+                     for item in value)
+    if isinstance(value, host().node_types):
+        return _NODE, classes[id(value)]
     if isinstance(value, Mapping):
-        return frozenset((key, _hashable(item)) for key, item in value.items())
+        return frozenset((key, _described(item, classes))
+                         for key, item in value.items())
+    if isinstance(value, host().part_types):
+        return (type(value), *(_described(item, classes)
+                               for item in fields_of(value).values()))
     try:
         hash(value)
     except TypeError:
@@ -59,34 +57,30 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-def _compares_by_identity(node: Node) -> bool:
-    if host().has_non_equality_tags:
-        return node._mapper_method == "map_data_wrapper"
-    return type(node).__hash__ is _input_argument().__hash__
+def compares_by_identity(node: Node) -> bool:
+    """
+    :returns: whether *node* is equal to no other node, a copy of it included.
+    """
+    cls = type(node)
+    answer = _by_identity.get(cls)
+    if answer is None:
+        import pytato.array
+
+        host_class = (pytato.array.DataWrapper if host().has_non_equality_tags
+                      else pytato.array.InputArgumentBase)
+        answer = _by_identity[cls] = issubclass(cls, host_class)
+    return answer
 
 
-def _input_argument() -> Any:
-    import pytato.array
-    return pytato.array.InputArgumentBase
+_by_identity: dict[type, bool] = {}
 
 
 def _key(node: Node, classes: Mapping[int, int]) -> Any:
-    if isinstance(node, host().array) and _compares_by_identity(node):
+    if compares_by_identity(node):
         return type(node), id(node)
-
-    def reference(child: Node) -> _Reference:
-        return _Reference(classes[id(child)])
-
-    parts = host().part_types
-    fields: list[Any] = []
-    for value in fields_of(node).values():
-        if isinstance(value, parts):
-            fields.append((type(value), *(
-                _hashable(map_children(value, item, reference))
-                for item in fields_of(value).values())))
-        else:
-            fields.append(_hashable(map_children(node, value, reference)))
-    return type(node), tuple(fields)
+    return (type(node), *(
+        value if name in FIELDS_WITHOUT_NODES and value.__hash__
+        else _described(value, classes) for name, value in fields_of(node).items()))
 
 
 def differs_beyond_children(one: Node, other: Node) -> bool:
@@ -95,15 +89,11 @@ def differs_beyond_children(one: Node, other: Node) -> bool:
     """
     if type(one) is not type(other):
         return True
+    same = defaultdict[int, int](int)
     mine, others = fields_of(one), fields_of(other)
     return any(value is not others.get(name) and
-               _hashable(map_children(one, value, _no_node))
-               != _hashable(map_children(other, others.get(name), _no_node))
+               _described(value, same) != _described(others.get(name), same)
                for name, value in mine.items())
-
-
-def _no_node(child: Node) -> None:
-    return None
 
 
 def equal_classes(nodes: Iterable[Node]) -> dict[int, int]:
@@ -194,11 +184,8 @@ def merged_sites(nodes: Iterable[Node]) -> dict[int, CreationSite]:
     return merged
 
 
-def compares_by_identity(node: Node) -> bool:
-    """
-    :returns: whether *node* is equal to no other node, a copy of it included.
-    """
-    return isinstance(node, host().array) and _compares_by_identity(node)
+# Where the hosts keep the hash of a node. Copies are equal, so theirs is the same.
+_HASH_CACHES = ("_hash_value", "_memoize_dic___hash__")
 
 
 def rebuilt(nodes: Iterable[Node], sites: Mapping[int, CreationSite]
@@ -228,9 +215,13 @@ def rebuilt(nodes: Iterable[Node], sites: Mapping[int, CreationSite]
             # Its site is that of the function's result, and the host relies on there
             # being one object for a call and a name.
             if changes:
-                replaced[id(node)] = changes["_container"][node.name]
+                replaced[id(node)] = known_copy(
+                    node, changes["_container"][node.name])
         elif changes or (site is not None and site_of(node) is not site):
             new_node = shallow_copy(node, **changes)
+            for name in _HASH_CACHES:
+                if name in node.__dict__:
+                    new_node.__dict__[name] = node.__dict__[name]
             if site is not None:
                 replace_site(new_node, site)
             replaced[id(node)] = known_copy(node, new_node)

@@ -20,9 +20,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance._host import Node, children_of, host, nodes_in_post_order
+from pytato_provenance.copies import note_host_copy
 from pytato_provenance.merging import (
     compares_by_identity,
     corresponding_nodes,
+    differs_beyond_children,
     merged_sites,
     rebuilt,
 )
@@ -69,7 +71,7 @@ def settled(carry: Carry, root: Node, result: Any) -> Any:
 
     more = _More()
     if carry.found_duplicates:
-        _add_equal_inputs(more, carry.mapped, root)
+        _add_equal_inputs(more, carry.mapped(), root)
     for kept, dropped in carry.collapsed:
         for node, other in corresponding_nodes(kept, dropped):
             more.add(node, site_of(other))
@@ -134,6 +136,11 @@ def _with_copies(carry: Carry, result: Any,
     if carry.returned:
         for node in nodes_in_post_order(*roots(carry.returned)):
             to_copy.pop(id(node), None)
+    for expr, value in carry.mapped():
+        node = node_in(value)
+        if (node is not expr and isinstance(node, types) and hash(node) == hash(expr)
+                and not differs_beyond_children(expr, node)):
+            note_host_copy(expr, node)
     kept = (node_in(value) for table in tables for value in table.values())
     replaced = rebuilt(
         nodes_in_post_order(*(node for node in kept if isinstance(node, types)),
@@ -154,7 +161,9 @@ def _with_copies(carry: Carry, result: Any,
             if id(value) not in records:
                 records[id(value)] = value, replacement(value)
             table[key] = records[id(value)][1]
-    carry.mapped[:] = [(expr, replacement(value)) for expr, value in carry.mapped]
+    for key, (expr, value) in carry.visited.items():
+        if id(node_in(value)) in replaced:
+            carry.visited[key] = expr, replacement(value)
     made = made_nodes.get()
     if made is not None:
         made.update(id(node) for node in replaced.values())

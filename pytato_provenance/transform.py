@@ -19,12 +19,18 @@ import pytato.transform as _pt
 from pytato_provenance import scope
 from pytato_provenance._host import Node, host, nodes_in_post_order
 from pytato_provenance.auditing import check, compare, pass_name_of, roots
-from pytato_provenance.carry import CARRY, Carry, carry_of, outermost
+from pytato_provenance.carry import (
+    CARRY,
+    Carry,
+    carry_of,
+    made_nodes,
+    outermost,
+)
 from pytato_provenance.compilation.programs import contents_of_nodes
 from pytato_provenance.compilation.stages import transform_stage
 from pytato_provenance.diagnostic import NotAnArrayError, UsageError
 from pytato_provenance.instrument import recording
-from pytato_provenance.merging import equal_classes, spread_sites
+from pytato_provenance.merging import equal_classes, merged_sites, rebuilt
 from pytato_provenance.scope import current_scope, origin, origin_setters
 from pytato_provenance.sites import CreationSite, merge_sites, synthetic_site
 from pytato_provenance.tags import replace_site, set_site, site_of
@@ -89,6 +95,9 @@ def _copying_methods() -> frozenset[Any]:
 
 
 _plans: dict[type, _Plan] = {}
+_ABSENT = object()
+_CACHES_INPUTS = hasattr(_pt, "CachedMapper")
+_SITED = "non_equality_tags" if host().has_non_equality_tags else "tags"
 
 
 def _plan_for(cls: type) -> _Plan:
@@ -134,55 +143,81 @@ class PreserveCreatedAtMixin:
         return outermost(carry, self, super().__call__,  # type: ignore[misc]
                          expr, args, kwargs)
 
-    def rec(self, expr: Any, *args: Any, **kwargs: Any) -> Any:
-        """Like the base class's."""
-        carry = self.__dict__.get(CARRY)
-        if carry is None or not carry.active:
-            return outermost(carry_of(self), self, self.rec, expr, args, kwargs)
-
-        cls = type(self)
-        plan = _plans.get(cls) or _plan_for(cls)
-        if plan.kind == _FOREIGN:
-            return _with_foreign_rec(self, carry, super().rec,  # type: ignore[misc]
-                                     expr, args, kwargs)
-
-        # In the base's place, with its cache: one Python frame a node, not two.
-        method = getattr(self, getattr(expr, "_mapper_method", ""), None)
-        if method is None:
-            return super().rec(expr, *args, **kwargs)  # type: ignore[misc]
-        inputs: Any = None
-        if plan.kind == _CACHED:
-            if _CACHES_INPUTS:
-                inputs = self._make_cache_inputs(  # type: ignore[attr-defined]
+    if _CACHES_INPUTS:
+        def rec(self, expr: Any, *args: Any, **kwargs: Any) -> Any:
+            """Like the base class's."""
+            carry = self.__dict__.get(CARRY)
+            if carry is None or not carry.active:
+                return outermost(carry_of(self), self, self.rec, expr, args, kwargs)
+            plan = _plans.get(self.__class__) or _plan_for(self.__class__)
+            if plan.kind == _CACHED:
+                inputs: Any = self._make_cache_inputs(  # type: ignore[attr-defined]
                     expr, *args, **kwargs)
                 try:
                     return self._cache_retrieve(inputs)  # type: ignore[attr-defined]
                 except KeyError:
                     pass
-            else:
+            # In the base's place: one Python frame a node, not two.
+            method = getattr(self, getattr(expr, "_mapper_method", ""), None)
+            if method is None or plan.kind == _FOREIGN:
+                return _with_foreign_rec(
+                    self, carry, super().rec,  # type: ignore[misc]
+                    expr, args, kwargs)
+            token = _set_origin(expr)
+            try:
+                result = method(expr, *args, **kwargs)
+            finally:
+                _reset_origin(token)
+            if result is not expr:
+                _inherit(carry, plan, method, result, expr)
+            if plan.kind == _CACHED:
+                return self._cache_add(inputs, result)  # type: ignore[attr-defined]
+            return result
+    else:
+        def rec(self, expr: Any, *args: Any, **kwargs: Any) -> Any:
+            """Like the base class's."""
+            carry = self.__dict__.get(CARRY)
+            if carry is None or not carry.active:
+                return outermost(carry_of(self), self, self.rec, expr, args, kwargs)
+            plan = _plans.get(self.__class__) or _plan_for(self.__class__)
+            if plan.kind == _CACHED:
                 found = self.cache.get(expr, _ABSENT)  # type: ignore[attr-defined]
                 if found is not _ABSENT:
-                    carry.note_hit(expr)
+                    if id(expr) not in carry.visited:
+                        carry.note_hit(expr)
                     return found
-        token = _set_origin(expr)
-        try:
-            result = method(expr, *args, **kwargs)
-        finally:
-            _reset_origin(token)
-        if result is not expr:
-            carry.inherit(result, expr, alone=method.__func__ in plan.copies)
-        if plan.kind == _CACHED:
-            if _CACHES_INPUTS:
-                return self._cache_add(inputs, result)  # type: ignore[attr-defined]
-            self.cache[expr] = result  # type: ignore[attr-defined]
-            carry.note_result(expr, result)
-        return result
+            # In the base's place: one Python frame a node, not two.
+            method = getattr(self, getattr(expr, "_mapper_method", ""), None)
+            if method is None or plan.kind == _FOREIGN:
+                return _with_foreign_rec(
+                    self, carry, super().rec,  # type: ignore[misc]
+                    expr, args, kwargs)
+            token = _set_origin(expr)
+            try:
+                result = method(expr, *args, **kwargs)
+            finally:
+                _reset_origin(token)
+            # Written out for what this host's mappers do with every node.
+            if (getattr(method, "__func__", None) not in plan.copies
+                    or result.__dict__.get("tags") is not expr.__dict__.get("tags")):
+                _inherit(carry, plan, method, result, expr)
+            if plan.kind == _CACHED:
+                self.cache[expr] = result  # type: ignore[attr-defined]
+                carry.visited[id(expr)] = expr, result
+            return result
 
 
 origin_setters.add(id(PreserveCreatedAtMixin.rec.__code__))
 
-_ABSENT = object()
-_CACHES_INPUTS = hasattr(_pt, "CachedMapper")
+
+def _inherit(carry: Carry, plan: _Plan, method: Any, result: Any, expr: Any) -> None:
+    if getattr(method, "__func__", None) not in plan.copies:
+        carry.inherit(result, expr)
+    elif result.__dict__.get(_SITED) is expr.__dict__.get(_SITED):
+        # A copy, with what it was given.
+        carry.seen.add(id(result))
+    else:
+        carry.inherit(result, expr, alone=True)
 
 
 def _with_foreign_rec(mapper: Any, carry: Carry, rec: Callable[..., Any], expr: Any,
@@ -200,7 +235,7 @@ def _with_foreign_rec(mapper: Any, carry: Carry, rec: Callable[..., Any], expr: 
     if result is not expr:
         carry.inherit(result, expr)
     if not _CACHES_INPUTS and carry.tracks and not met:
-        carry.note_result(expr, result)
+        carry.visited[id(expr)] = expr, result
     return result
 
 
@@ -312,19 +347,24 @@ def through(transform: Callable[..., T]) -> Callable[..., T]:
             raise NotAnArrayError(
                 f"through({name}) takes a DAG of pytato arrays, not "
                 f"'{type(dag).__name__}'")
-        if isinstance(dag, host().node_types):
-            dag = spread_sites(dag)
         nodes = nodes_in_post_order(*roots(dag))
+        merged = merged_sites(nodes)
+        if merged:
+            dag = _with_nodes_replaced(dag, rebuilt(nodes, merged))
+            nodes = nodes_in_post_order(*roots(dag))
         made_here = synthetic_site(name)
         audit = current_scope().audit
+        made: set[int] = set()
         with recording() as owner:
             scope.enter(owner, capture=_MadeByTransform(made_here))
+            token = made_nodes.set(made)
             try:
                 with transform_stage(name, lambda: contents_of_nodes(nodes)):
                     result = transform(dag, *args, **kwargs)
             finally:
+                made_nodes.reset(token)
                 scope.leave(owner)
-        _adopt(nodes, result, made_here)
+        _adopt(nodes, result, made, made_here)
         if audit is not None:
             check(compare(nodes, nodes_in_post_order(*roots(result)), name), audit)
         return result
@@ -332,16 +372,26 @@ def through(transform: Callable[..., T]) -> Callable[..., T]:
     return wrapper
 
 
-def _adopt(before: list[Node], result: Any, made_here: CreationSite) -> None:
+def _with_nodes_replaced(dag: Any, replaced: dict[int, Node]) -> Any:
+    if isinstance(dag, host().node_types):
+        return replaced.get(id(dag), dag)
+    if type(dag) is dict:
+        return {key: _with_nodes_replaced(item, replaced) for key, item in dag.items()}
+    if type(dag) in (list, tuple):
+        return type(dag)(_with_nodes_replaced(item, replaced) for item in dag)
+    return dag
+
+
+def _adopt(before: list[Node], result: Any, made: set[int], made_here: CreationSite
+           ) -> None:
     """Give what was rebuilt by hand the site of the equal node of the input."""
-    known = {id(node) for node in before}
-    after = [node for node in nodes_in_post_order(*roots(result))
-             if id(node) not in known]
-    orphans = [node for node in after if isinstance(node, host().array)
+    after = nodes_in_post_order(*roots(result))
+    orphans = [node for node in after if id(node) in made
+               and isinstance(node, host().array)
                and site_of(node) in (None, made_here)]
     if not orphans:
         return
-    classes = equal_classes([*before, *nodes_in_post_order(*roots(result))])
+    classes = equal_classes([*before, *after])
     sites: dict[int, list[CreationSite | None]] = {}
     for node in before:
         sites.setdefault(classes[id(node)], []).append(site_of(node))

@@ -243,3 +243,16 @@ def test_through(name: str) -> None:
     report = audit(through(shape(base)()), _program())
     assert (report.lost, report.count("created"), report.synthetic) == (0, 0, 0)
     _check(report.result)
+
+
+def test_a_method_that_is_no_method() -> None:
+    class Assigning(PreserveCreatedAtMixin, tr.CopyMapper):
+        def __init__(self) -> None:
+            super().__init__()
+            self.map_index_lambda = lambda expr: 2 * pt.exp(self.rec(_operand(expr)))
+
+        map_roll = staticmethod(lambda expr: expr)
+
+    with recording(False):
+        result = Assigning()(_program())
+    assert None not in _lines_of(result)

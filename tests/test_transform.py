@@ -459,3 +459,30 @@ def test_classes_are_the_same_with_and_without_recording() -> None:
         assert (list(equal_classes(plain).values())
                 == list(equal_classes(recorded).values()))
 
+
+
+# {{{ through
+
+def test_through_leaves_alone_what_the_function_fetches() -> None:
+    dag, _ = _chain()
+    disable()
+    kept = _placeholder("kept")
+    recorded = through(lambda ary: kept + ary)(dag)
+    assert not has_site(kept)
+    assert created_at(recorded).kind == "synthetic"
+
+
+def test_through_takes_dictionaries_and_sequences() -> None:
+    with recording():
+        x = _placeholder()
+        lines = [sys._getframe().f_lineno + i for i in (1, 2)]
+        one = pt.sin(x)
+        other = pt.sin(x)
+    result = through(lambda arys: {name: ary for name, ary in arys.items()})(
+        {"a": one, "b": other})
+    assert [_lines(ary) for ary in result.values()] == [lines, lines]
+    result = through(lambda arys: arys[0])([one, (other,)])
+    assert _lines(result) == lines
+    assert _lines(one) == lines[:1]
+
+# }}}
