@@ -220,7 +220,8 @@ def _strip(path: str) -> int:
             with open(path, encoding="utf-8", newline="") as file:
                 text = file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read '{path}': {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"cannot read '{path}': {reason}") from None
     _print(strip_annotations(text))
     return 0
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytato_provenance.compilation.log import compile_log
+    from pytato_provenance.path_names import PathNames
     from pytato_provenance.record import ProgramRecord, Record
 
 
@@ -140,23 +141,22 @@ class Outputs:
             _write(self.map_file, render_map(record))
         return record
 
-    def write_log(self, log: compile_log, region: str | None, absolute_paths: bool
-                  ) -> None:
+    def write_log(self, log: compile_log, region: str | None, names: PathNames) -> None:
         """
         :arg log: what was compiled.
         :arg region: which part of it, *None* for all.
-        :arg absolute_paths: whether files are named by absolute paths.
+        :arg names: what files are called.
         """
         if self.log_file is None:
             return
         os.makedirs(os.path.dirname(self.log_file), exist_ok=True)
         ending = os.path.splitext(self.log_file)[1]
         if ending == ".jsonl":
-            log.write_jsonl(self.log_file, region=region, absolute_paths=absolute_paths)
+            log.write_jsonl(self.log_file, region=region, names=names)
         elif ending == ".json":
-            log.write_trace(self.log_file, region=region, absolute_paths=absolute_paths)
+            log.write_trace(self.log_file, region=region, names=names)
         else:
-            log.write_text(self.log_file, region=region)
+            log.write_text(self.log_file, region=region, names=names)
 
     def _text(self, record: Record) -> str:
         return render_text(record, stacks=self.stacks)

@@ -237,7 +237,7 @@ class WatchedRun:
         record = self._outputs.write(record, self._stdout, self._printed)
         self._printed = len(record.programs)
         if self._log is not None:
-            self._outputs.write_log(self._log, choices.region, choices.absolute_paths)
+            self._outputs.write_log(self._log, choices.region, self._names)
         if not choices.quiet:
             self._say(self._outputs.where(record))
 

@@ -54,7 +54,7 @@ BAD = {
                  "'pretty' is not one of"),
     "region": (["run", "--region", "x", "script.py"], "add --compile-log"),
     "nowhere": (["report", "good.json", "--html", "missing/x.html"], "cannot write"),
-    "strip": (["strip", "missing.cl"], "cannot read 'missing.cl'"),
+    "strip": (["strip", "missing.cl"], "cannot read 'missing.cl': No such file"),
 }
 
 
@@ -439,6 +439,27 @@ def test_compile_log(tmp_path: Path) -> None:
 
     command(tmp_path, "run", "-q", "--compile-log=log.json", "script.py")
     assert "traceEvents" in json.loads((tmp_path / "log.json").read_text())
+
+
+@pytest.mark.parametrize("log", ["log.txt", "log.jsonl", "log.json"])
+def test_files_in_the_log_are_named_as_in_the_report(tmp_path: Path, log: str) -> None:
+    """Wherever the program is run from, and wherever it goes."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here").mkdir()
+    lines = write_program(tmp_path / "there", "import os; os.chdir('/')")
+    where = f"script.py:{line_of(lines, PLACES[0])}"
+    for directory, script, shown in (
+            (tmp_path, "there/script.py", "there/" + where),
+            (tmp_path / "here", "../there/script.py", where)):
+        done = command(directory, "run", f"--compile-log={log}", script)
+        assert done.returncode == 0, done.stderr
+        file, _, lineno = shown.partition(":")
+        text = (directory / log).read_text()
+        expected = (f"\n{shown} " if log.endswith("txt")
+                    else f'{{"file": "{file}", "line": {lineno}, ')
+        assert expected in text
+        report = (directory / "provenance-script/report.txt").read_text()
+        assert f"\n{file}: 2 lines" in report or f"\n{file}: 3 lines" in report
 
 
 def test_stacks_in_comments(tmp_path: Path) -> None:

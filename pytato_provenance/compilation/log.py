@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO, overload
 from pytato_provenance.compilation import writers
 from pytato_provenance.compilation.events import STAGES, CompileEvent, line_of
 from pytato_provenance.diagnostic import UsageError
+from pytato_provenance.path_names import PathNames
 from pytato_provenance.regions import check_pattern, matches
 
 
@@ -118,42 +119,51 @@ class CompileEvents(Sequence[CompileEvent]):
 
     # {{{ output
 
-    def table(self) -> str:
+    def table(self, names: PathNames | None = None) -> str:
         """
+        :arg names: what files are called; relative to the current directory by default.
         :returns: the events, and what each region and line costs, as text.
         """
-        return writers.table(self, self._chosen)
+        return writers.table(self, self._chosen, names)
 
-    __str__ = table
+    def __str__(self) -> str:
+        return self.table()
 
     def write_text(self, file: str | os.PathLike[str] | TextIO, *,
-                   region: str | None = None) -> None:
+                   region: str | None = None, names: PathNames | None = None) -> None:
         """Write :meth:`table`.
 
         :arg file: a path, or an open text file.
         :arg region: as for :meth:`select`.
+        :arg names: as for :meth:`table`.
         """
-        _write(file, self._of(region).table() + "\n")
+        _write(file, self._of(region).table(names) + "\n")
 
     def write_jsonl(self, file: str | os.PathLike[str] | TextIO, *,
-                    region: str | None = None, absolute_paths: bool = False) -> None:
+                    region: str | None = None, absolute_paths: bool = False,
+                    names: PathNames | None = None) -> None:
         """Write a JSON object a line, one for each event.
 
         :arg file: a path, or an open text file.
         :arg region: as for :meth:`select`.
         :arg absolute_paths: whether files are named by absolute paths.
+        :arg names: as for :meth:`table`, instead.
         """
-        _write(file, writers.json_lines(self._of(region), absolute_paths))
+        names = names or PathNames(os.getcwd(), absolute=absolute_paths)
+        _write(file, writers.json_lines(self._of(region), names))
 
     def write_trace(self, file: str | os.PathLike[str] | TextIO, *,
-                    region: str | None = None, absolute_paths: bool = False) -> None:
+                    region: str | None = None, absolute_paths: bool = False,
+                    names: PathNames | None = None) -> None:
         """Write a trace that Perfetto and Chrome's tracing page open.
 
         :arg file: a path, or an open text file.
         :arg region: as for :meth:`select`.
         :arg absolute_paths: whether files are named by absolute paths.
+        :arg names: as for :meth:`table`, instead.
         """
-        _write(file, writers.trace(self._of(region), absolute_paths))
+        names = names or PathNames(os.getcwd(), absolute=absolute_paths)
+        _write(file, writers.trace(self._of(region), names))
 
     def _of(self, region: str | None) -> CompileEvents:
         return self if region is None else self.select(region=region)

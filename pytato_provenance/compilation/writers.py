@@ -55,13 +55,15 @@ def seconds_by(events: Iterable[CompileEvent], chosen: Choice,
 
 # {{{ table
 
-def table(events: CompileEvents, chosen: Choice) -> str:
+def table(events: CompileEvents, chosen: Choice, names: PathNames | None = None
+          ) -> str:
     """
+    :arg names: what files are called; relative to the current directory by default.
     :returns: a table of *events*, the sums by region, and those by line.
     """
     if not len(events):
         return "nothing was compiled"
-    names = PathNames(os.getcwd())
+    names = names or PathNames(os.getcwd())
     rows = [("stage", "program", "seconds", "from", "arrays", "stmts", "regions"),
             *map(_row, events)]
     lines = _columns(rows, right=(2, 4, 5))
@@ -150,23 +152,23 @@ def _data(event: CompileEvent, names: PathNames) -> dict[str, Any]:
     }
 
 
-def json_lines(events: CompileEvents, absolute_paths: bool = False) -> str:
+def json_lines(events: CompileEvents, names: PathNames) -> str:
     """
+    :arg names: what files are called.
     :returns: an object a line; ``start`` is in seconds since the log was opened.
     """
-    names = PathNames(os.getcwd(), absolute=absolute_paths)
     return "".join(
         json.dumps({**_data(event, names), "start": event.start - events.start,
                     "thread": event.thread}) + "\n"
         for event in events)
 
 
-def trace(events: CompileEvents, absolute_paths: bool = False) -> str:
+def trace(events: CompileEvents, names: PathNames) -> str:
     """
+    :arg names: what files are called.
     :returns: JSON in the trace event format: a slice an event, nested as the stages
         are, one track a thread; what is reused is an instant.
     """
-    names = PathNames(os.getcwd(), absolute=absolute_paths)
     process = os.getpid()
     threads = {thread: number for number, thread in enumerate(
         dict.fromkeys(event.thread for event in events), 1)}
