@@ -52,6 +52,15 @@ _sums_kernel = lp.make_kernel(
     name="sums_kernel", lang_version=lp.MOST_RECENT_LANGUAGE_VERSION)
 
 
+try:
+    HAS["kernels"] = call_loopy(
+        _twice_kernel, {"ary": pt.make_data_wrapper(np.zeros((LENGTH, LENGTH)))}
+        ) is not None
+except AttributeError:
+    # The development host under ``python -O``.
+    HAS["kernels"] = False
+
+
 class Builder:
     """All arrays are square matrices or vectors of one length, or scalars, or vectors
     of a length that is an input."""
@@ -385,10 +394,11 @@ class Builder:
             self.add_matrix, self.scale_matrix, self.sine, self.outer, self.product,
             self.matrix_vector, self.roll, self.transpose, self.row, self.halves,
             self.stack, self.reshape, self.choose, self.row_sums, self.two_reductions,
-            self.total, self.kernel, self.both_true, self.constant,
+            self.total, self.both_true, self.constant,
             self.complex_from_matrix, self.matrix_from_complex, self.magnitude,
-            self.of_any_length, self.sine_of_any_length, self.scale_by_scalar,
-            self.kernel_with_two_results]
+            self.of_any_length, self.sine_of_any_length, self.scale_by_scalar]
+        if HAS["kernels"]:
+            operations += [self.kernel, self.kernel_with_two_results]
         if hasattr(pt.Array, "astype"):
             operations.append(self.single)
         for name, those in {

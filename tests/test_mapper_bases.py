@@ -251,7 +251,7 @@ def test_a_method_that_is_no_method() -> None:
             super().__init__()
             self.map_index_lambda = lambda expr: 2 * pt.exp(self.rec(_operand(expr)))
 
-        map_roll = staticmethod(lambda expr: expr)
+        map_roll: Any = staticmethod(lambda expr: expr)
 
     with recording(False):
         result = Assigning()(_program())

@@ -478,7 +478,7 @@ def test_through_takes_dictionaries_and_sequences() -> None:
         lines = [sys._getframe().f_lineno + i for i in (1, 2)]
         one = pt.sin(x)
         other = pt.sin(x)
-    result = through(lambda arys: {name: ary for name, ary in arys.items()})(
+    result = through(lambda arys: dict(arys.items()))(
         {"a": one, "b": other})
     assert [_lines(ary) for ary in result.values()] == [lines, lines]
     result = through(lambda arys: arys[0])([one, (other,)])
