@@ -178,13 +178,13 @@ class SourceFile:
 
 
 _files: dict[str, SourceFile] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def _after_fork() -> None:
     global _lock
     # The thread that held it does not exist in the child.
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -165,3 +165,10 @@ def test_a_module_is_small_and_begins_as_all_do(name):
     assert isinstance(first, ast.ImportFrom)
     assert first.module == "__future__"
     assert [alias.name for alias in first.names] == ["annotations"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_locks_let_the_same_thread_in_again(name):
+    # A signal handler, or a finaliser, may make arrays while ours is held.
+    text = MODULES[name].read_text(encoding="utf-8")
+    assert "threading.Lock()" not in text

@@ -30,7 +30,7 @@ Listener = "Callable[[CompileEvent], None]"
 
 # Replaced, never changed: who is telling need not lock.
 _listeners: tuple[Callable[[CompileEvent], None], ...] = ()
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def listen(listener: Callable[[CompileEvent], None]) -> None:

@@ -84,7 +84,7 @@ class Ledger:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self._by_number: dict[int, Entry] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __enter__(self) -> Ledger:
         global _open

@@ -106,7 +106,7 @@ class _Counted:
     def __init__(self, points: tuple[PatchPoint, ...]) -> None:
         self._patches = PatchSet(points)
         self._users = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def acquire(self) -> None:
         with self._lock:
