@@ -119,17 +119,24 @@ class Outputs:
 
     # {{{ writing
 
-    def write(self, record: Record, stdout: TextIO, first: int = 0) -> Record:
-        """
+    def print_kernels(self, record: Record, stdout: TextIO, first: int) -> None:
+        """Print those that go to standard output.
+
         :arg record: what was found.
-        :arg stdout: where kernels go that are to be printed.
         :arg first: the position of the first program that was not printed yet.
-        :returns: the record with the names of files.
-        :raises OSError: if something cannot be written.
+        :raises OSError: if nobody reads it.
+        :raises ValueError: if it is closed.
         """
         if self.kernels is None:
             _print(record, stdout, first)
-        else:
+
+    def write(self, record: Record) -> Record:
+        """
+        :arg record: what was found.
+        :returns: the record with the names of files.
+        :raises OSError: if something cannot be written.
+        """
+        if self.kernels is not None:
             record = self._write_kernels(record, self.kernels)
         if self.report_directory is not None:
             _write(os.path.join(self.report_directory, _REPORT), self._text(record))

@@ -102,7 +102,7 @@ class WatchedRun:
         self._ended = "unfinished"
         self._written: tuple[int, str] | None = None
         self._printed = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._process = os.getpid()
         # The program may replace, close or redirect its own.
         self._stdout, self._stderr = sys.stdout, sys.stderr
@@ -233,11 +233,13 @@ class WatchedRun:
                 self._name, self._ended, entries, self._names,
                 annotated=choices.annotate, comments=choices.comments,
                 root=self._names.root if choices.absolute_paths else root)
-        _flush(sys.stdout)
-        record = self._outputs.write(record, self._stdout, self._printed)
-        self._printed = len(record.programs)
+        record = self._outputs.write(record)
         if self._log is not None:
             self._outputs.write_log(self._log, choices.region, self._names)
+        _flush(sys.stdout)
+        # Last: the program may have closed it, and files are to be there nevertheless.
+        self._outputs.print_kernels(record, self._stdout, self._printed)
+        self._printed = len(record.programs)
         if not choices.quiet:
             self._say(self._outputs.where(record))
 

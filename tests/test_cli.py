@@ -507,6 +507,16 @@ def test_results_that_cannot_be_written(tmp_path: Path) -> None:
         "pytato-provenance: the results could not be written: FileExistsError")
 
 
+def test_standard_output_is_closed(tmp_path: Path) -> None:
+    """The files are written nevertheless."""
+    write_program(tmp_path, "sys.stdout.close()")
+    done = command(tmp_path, "run", "--kernels", "stdout", "--compile-log", "script.py")
+    assert done.returncode == 0
+    assert b"could not be written: ValueError" in done.stderr
+    assert sorted(path.name for path in (tmp_path / "provenance-script").iterdir()) == [
+        "compile_log.txt", "record.json", "report.txt"]
+
+
 def test_program_that_changes_meanwhile(tmp_path: Path) -> None:
     """Never the text of another line."""
     write_program(tmp_path, "open(__file__, 'w').write('# another text\\n' * 30)")
