@@ -109,12 +109,10 @@ class PreserveCreatedAtMixin:
     """Keeps creation sites through a mapper that makes arrays.
 
     To be placed before the base class, as in
-    ``class MyMapper(PreserveCreatedAtMixin, CopyMapper)``; after it, the class is
-    refused by a :exc:`~pytato_provenance.diagnostic.UsageError`. Every array that a
-    ``map_*`` method makes, however it makes it, has the site of the array that is
-    mapped unless it has one already; equal arrays that the mapper merges know all
-    their sites.
-    Recording need not be on.
+    ``class MyMapper(PreserveCreatedAtMixin, CopyMapper)``; after it, it is refused.
+    Every array that a ``map_*`` method makes, however it makes it, has the site of the
+    array that is mapped unless it has one already; equal arrays that the mapper merges
+    know all their sites. Recording need not be on.
 
     .. automethod:: __call__
     .. automethod:: rec
@@ -124,13 +122,10 @@ class PreserveCreatedAtMixin:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        mro = cls.__mro__
-        hidden_by = next((base for base in mro[:mro.index(PreserveCreatedAtMixin)]
-                          if base.__module__.partition(".")[0] == "pytato"), None)
-        if hidden_by is not None:
-            raise UsageError(
-                f"{cls.__name__}: place PreserveCreatedAtMixin before "
-                f"{hidden_by.__name__} among the bases, or it has no effect")
+        for base in cls.__mro__[:cls.__mro__.index(PreserveCreatedAtMixin)]:
+            if base.__module__.startswith("pytato."):
+                raise UsageError(f"{cls.__name__}: place PreserveCreatedAtMixin before "
+                                 f"{base.__name__} among the bases")
         rec = vars(cls).get("rec")
         if rec is not None:
             cls.rec = _own_rec(rec)  # type: ignore[method-assign]
