@@ -5,6 +5,7 @@
 #   make test-with ENV=/path/python  the suite in an environment of yours
 #   make host-suite                  the released pytato's own tests, while recording
 #   make host-suite ENV=... SUITE=FOLDER  another pytato's, with and without recording
+#   make audit-table                 what the host's transforms do, into doc/ (ENV=...)
 #   make bench | fuzz | doc | lint | clean
 #
 # PYTHON=/path/to/python  which Python .venv is made with
@@ -17,8 +18,8 @@ KEEP = $(if $(filter file,$(origin PYTHON)),--keep)
 SET_UP = "$(PYTHON)" tools/set_up.py $(KEEP) .venv
 
 .NOTPARALLEL:
-.PHONY: help demo test test-with suite host-suite bench fuzz doc doctest lint types \
-	clean python ready-demo ready-test
+.PHONY: help demo test test-with suite host-suite audit-table bench fuzz doc doctest \
+	lint types clean python ready-demo ready-test
 
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
@@ -63,6 +64,9 @@ test-with:
 host-suite: $(if $(ENV),,ready-test)
 	PYTHONPATH="$$PWD" $(if $(ENV),"$(ENV)/bin/python",$(PY)) tools/host_suite.py \
 	  $(if $(SUITE),--suite "$(SUITE)") $(ARGS)
+
+audit-table: $(if $(ENV),,ready-test)
+	$(if $(ENV),"$(ENV)/bin/python",$(PY)) -m tools.audit_table $(ARGS)
 
 bench: ready-test
 	$(PY) -m benchmarks $(ARGS)

@@ -42,7 +42,7 @@ nitpicky = True
 nitpick_ignore_regex = [
     (
         r"py:.*",
-        r"(arraycontext|collections|contextlib|enum|islpy|loopy|np|numpy|os|pathlib|"
+        r"(arraycontext|collections|contextlib|contextvars|enum|islpy|loopy|np|numpy|os|pathlib|"
         r"pymbolic|pyopencl|pytato|pytest|pytools|re|types|typing|typing_extensions)"
         r"(\..*)?",
     ),

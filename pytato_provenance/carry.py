@@ -5,6 +5,7 @@ What a mapper must remember to carry sites from its input to its result.
 .. autofunction:: carry_of
 .. autofunction:: outermost
 .. autofunction:: kind_of_mapper
+.. autodata:: mapper_kinds
 .. autodata:: made_nodes
 """
 

@@ -98,8 +98,7 @@ def differs_beyond_children(one: Node, other: Node) -> bool:
 
 def equal_classes(nodes: Iterable[Node]) -> dict[int, int]:
     """
-    :arg nodes: nodes, children first, as from
-        :func:`~pytato_provenance._host.nodes_in_post_order`.
+    :arg nodes: nodes, children first, as from ``nodes_in_post_order``.
     :returns: a mapping of the identity of each node to the number of its class. Nodes
         of a class are equal in the host's sense.
     """

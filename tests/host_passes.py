@@ -39,13 +39,18 @@ class HostPass:
 
         Takes a seed and gives what to transform.
 
-    .. attribute:: synthetic
+    .. attribute:: origin
 
-        Whether the transform may make arrays for itself.
+        How it is found in place of what the transform makes an array.
     """
 
     run: Callable[[Any], Any]
     prepare: Callable[[int], Any]
+    origin: str
+
+
+_DISPATCHED = "the node that the mapper dispatches"
+_COPIES = "copies, with the tags of what they are copies of"
 
 
 def random(seed: int) -> Any:
@@ -174,8 +179,9 @@ def host_passes() -> dict[str, HostPass]:
     if not HAS_DEDUPLICATE:
         return {
             "CopyMapper, completed": HostPass(
-                lambda dag: ProvenanceCopyMapper()(dag), random),
-            "preprocess": HostPass(lambda dag: preprocess(dag, target), random)}
+                lambda dag: ProvenanceCopyMapper()(dag), random, _DISPATCHED),
+            "preprocess": HostPass(lambda dag: preprocess(dag, target), random,
+                                   _DISPATCHED)}
 
     from pytato.transform.einsum_distributive_law import (
         DoDistribute,
@@ -210,35 +216,50 @@ def host_passes() -> dict[str, HostPass]:
             return expr
 
     passes = {
-        "CopyMapper": HostPass(lambda dag: tr.CopyMapper()(dag), without_duplicates),
+        "CopyMapper": HostPass(lambda dag: tr.CopyMapper()(dag), without_duplicates,
+                               _COPIES),
         "CopyMapperWithExtraArgs": HostPass(lambda dag: WithExtraArgs()(dag, 1),
-                                            without_duplicates),
-        "deduplicate": HostPass(tr.deduplicate, random),
+                                            without_duplicates, _COPIES),
+        "deduplicate": HostPass(tr.deduplicate, random, _COPIES),
         "deduplicate_data_wrappers": HostPass(tr.deduplicate_data_wrappers,
-                                              _with_two_wrappers),
-        "map_and_copy": HostPass(lambda dag: tr.map_and_copy(dag, lower),
-                                 without_duplicates),
+                                              _with_two_wrappers, _COPIES),
+        "map_and_copy": HostPass(
+            lambda dag: tr.map_and_copy(dag, lower), without_duplicates,
+            "the node that the mapper gives to the function"),
         "to_index_lambda": HostPass(
             lambda dag: [to_index_lambda(node.expr) for node in dag.values()
-                         if lower(node.expr) is not node.expr], without_calls),
-        "materialize_with_mpms": HostPass(materialize_with_mpms, without_calls),
-        "unify_axes_tags": HostPass(pt.unify_axes_tags, _with_axis_tags),
+                         if lower(node.expr) is not node.expr], without_calls,
+            "the node that its mapper dispatches"),
+        "materialize_with_mpms": HostPass(
+            materialize_with_mpms, without_calls,
+            "copies, with one more tag"),
+        "unify_axes_tags": HostPass(
+            pt.unify_axes_tags, _with_axis_tags,
+            "copies, with more tags of axes"),
         "rewrite_einsums_with_no_broadcasts": HostPass(
-            pt.rewrite_einsums_with_no_broadcasts, without_calls),
+            pt.rewrite_einsums_with_no_broadcasts, without_calls,
+            "copies of einsums; for the slices, the operand that the mapper's rec is "
+            "called for"),
         "apply_distributive_property_to_einsums": HostPass(
             lambda dag: apply_distributive_property_to_einsums(dag, distribute),
-            _sum_of_products),
-        "eliminate_dead_code": HostPass(pt.eliminate_dead_code, _with_zeros),
-        "tag_all_calls_to_be_inlined": HostPass(pt.tag_all_calls_to_be_inlined,
-                                                without_duplicates),
+            _sum_of_products, _DISPATCHED),
+        "eliminate_dead_code": HostPass(pt.eliminate_dead_code, _with_zeros, _COPIES),
+        "tag_all_calls_to_be_inlined": HostPass(
+            pt.tag_all_calls_to_be_inlined, without_duplicates,
+            "results of the copied calls, which are the functions' results"),
         "inline_calls": HostPass(
             pt.inline_calls,
-            lambda seed: pt.tag_all_calls_to_be_inlined(without_duplicates(seed))),
-        "preprocess": HostPass(lambda dag: preprocess(dag, target), without_calls),
+            lambda seed: pt.tag_all_calls_to_be_inlined(without_duplicates(seed)),
+            "copies of the arrays of the functions' bodies"),
+        "preprocess": HostPass(lambda dag: preprocess(dag, target), without_calls,
+                               _DISPATCHED),
     }
-    passes["find_distributed_partition"] = HostPass(partition, with_communication)
+    passes["find_distributed_partition"] = HostPass(
+        partition, with_communication,
+        "for a placeholder, the array that the mapper's rec is called for: what is "
+        "received, or stored by one part for another")
     passes["number_distributed_tags"] = HostPass(
-        number_tags, lambda seed: partition(with_communication(seed)))
+        number_tags, lambda seed: partition(with_communication(seed)), _COPIES)
     return passes
 
 
