@@ -4,8 +4,6 @@ What a mapper must remember to carry sites from its input to its result.
 .. autoclass:: Carry
 .. autofunction:: carry_of
 .. autofunction:: outermost
-.. autofunction:: kind_of_mapper
-.. autodata:: mapper_kinds
 .. autodata:: made_nodes
 """
 
@@ -14,12 +12,13 @@ from __future__ import annotations
 import dataclasses
 import sys
 from contextvars import ContextVar, Token
-from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance._host import Node, children_of, host, nodes_in_post_order
+from pytato_provenance.absorbed import absorb
 from pytato_provenance.frames import is_host_code
+from pytato_provenance.mapper_kinds import MERGING, kind_of_mapper, merges_silently
 from pytato_provenance.scope import current_scope, origin, origin_setters, warn_once
 from pytato_provenance.steps import record_step
 from pytato_provenance.tags import set_site, site_of
@@ -147,6 +146,15 @@ class Carry:
                     set_site(node, site)
         self.seen.add(id(result))
 
+    def absorb(self, result: Any, replaced: Node) -> None:
+        """Give *result* also the sites of nodes beneath *replaced* that it stands
+        for."""
+        made = made_nodes.get()
+        absorb(self.mapper, replaced, result,
+               (lambda node: id(node) in made) if made else
+               lambda node: node is result or (
+                   id(node) not in self.seen and self._is_new(node)))
+
     def _new_nodes(self, result: Node, made: Any = None) -> list[Node]:
         """The nodes at and beneath *result* that the mapper has not come upon, or of
         these those in *made*."""
@@ -193,7 +201,7 @@ class Carry:
         if isinstance(expr, host().node_types):
             self._new_roots.append(expr)
         self.tracks = (kind_of_mapper(type(mapper)) == MERGING
-                       and _merges_silently(mapper))
+                       and merges_silently(mapper))
         around = _active.get()
         functions = getattr(mapper, "_function_cache", None)
         self.part_of = None if functions is None else next(
@@ -336,55 +344,6 @@ def _is_called_by_host() -> bool:
 _OUR_FOLDER = __file__.rpartition("carry.py")[0]
 
 
-# {{{ mappers
-
-OTHER, MERGING = 1, 2
-mapper_kinds: dict[type, int] = {}
-"""For each class of mappers: whether it makes arrays and merges equal ones."""
-
-
-def kind_of_mapper(cls: type) -> int:
-    """
-    :returns: the entry of *cls* in :data:`mapper_kinds`, which is made if need be.
-    """
-    kind = mapper_kinds.get(cls)
-    if kind is None:
-        kind = mapper_kinds[cls] = (
-            MERGING if issubclass(cls, _merging_mappers())
-            or getattr(cls, "_preserves_created_at", False) else OTHER)
-    return kind
-
-
-_MERGING_MAPPERS = {
-    "pytato.transform": ("TransformMapper", "TransformMapperWithExtraArgs",
-                         "CopyMapper"),
-    "pytato.transform.materialize": ("MPMSMaterializer",),
-}
-
-
-@cache
-def _merging_mappers() -> tuple[type, ...]:
-    import importlib
-
-    found: list[type] = []
-    for module, names in _MERGING_MAPPERS.items():
-        try:
-            namespace = importlib.import_module(module)
-        except ImportError:
-            continue
-        found.extend(getattr(namespace, name) for name in names
-                     if hasattr(namespace, name))
-    return tuple(found)
-
-
-def _merges_silently(mapper: Any) -> bool:
-    """Whether *mapper* takes equal nodes for one, rather than refuse them."""
-    host_cache = getattr(mapper, "_cache", None)
-    if host_cache is not None:
-        return not getattr(host_cache, "err_on_collision", False)
-    return isinstance(getattr(mapper, "cache", None), dict)
-
-
 CARRY = "_provenance_carry"
 """The attribute of a mapper that holds its :class:`Carry`."""
 
@@ -398,4 +357,3 @@ def carry_of(mapper: Any) -> Carry:
         carry = mapper.__dict__[CARRY] = Carry()
     return carry
 
-# }}}

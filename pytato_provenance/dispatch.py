@@ -23,15 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytato_provenance import regions as _regions, scope as _scope_module
 from pytato_provenance._host import host
+from pytato_provenance.absorbed import copying_methods
 from pytato_provenance.capture.paths import compiled_seam
-from pytato_provenance.carry import (
-    CARRY,
+from pytato_provenance.carry import CARRY, carry_of, made_nodes, outermost
+from pytato_provenance.mapper_kinds import (
     MERGING,
-    carry_of,
     kind_of_mapper,
-    made_nodes,
     mapper_kinds as _mapper_kinds,
-    outermost,
 )
 from pytato_provenance.scope import (
     current_scope,
@@ -212,6 +210,8 @@ def dispatch_with_origin(original: Callable[..., Any]) -> Callable[..., Any]:
     Replaces the body rather than wrapping it: one more Python frame a node would halve
     the depth that a mapper reaches.
     """
+    copies = copying_methods()
+
     def rec(self: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
         method = getattr(self, getattr(expr, "_mapper_method", ""), None)
         scope = _scope_module._get_scope()
@@ -233,8 +233,11 @@ def dispatch_with_origin(original: Callable[..., Any]) -> Callable[..., Any]:
                       else method(expr, *args, **kwargs))
         finally:
             _reset_origin(token)
-        if scope.history and result is not expr:
-            carry_of(self).inherit(result, expr)
+        if result is not expr:
+            if scope.history:
+                carry_of(self).inherit(result, expr)
+            if kind == MERGING and getattr(method, "__func__", None) not in copies:
+                carry_of(self).absorb(result, expr)
         return result
 
     origin_setters.add(id(rec.__code__))

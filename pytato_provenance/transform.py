@@ -18,14 +18,9 @@ import pytato.transform as _pt
 
 from pytato_provenance import scope
 from pytato_provenance._host import Node, host, nodes_in_post_order
+from pytato_provenance.absorbed import copying_methods
 from pytato_provenance.auditing import check, compare, pass_name_of, roots
-from pytato_provenance.carry import (
-    CARRY,
-    Carry,
-    carry_of,
-    made_nodes,
-    outermost,
-)
+from pytato_provenance.carry import CARRY, Carry, carry_of, made_nodes, outermost
 from pytato_provenance.compilation.programs import contents_of_nodes
 from pytato_provenance.compilation.stages import transform_stage
 from pytato_provenance.diagnostic import NotAnArrayError, UsageError
@@ -88,10 +83,9 @@ def _is_helper(cls: type, name: str) -> bool:
 
 @functools.cache
 def _copying_methods() -> frozenset[Any]:
-    return frozenset(
-        method for cls in (_pt.CopyMapper, _CompleteCopyMethods,
-                           getattr(_pt, "CopyMapperWithExtraArgs", object))
-        for name, method in vars(cls).items() if name.startswith("map_"))
+    return copying_methods() | {
+        method for name, method in vars(_CompleteCopyMethods).items()
+        if name.startswith("map_")}
 
 
 _plans: dict[type, _Plan] = {}
@@ -208,6 +202,7 @@ origin_setters.add(id(PreserveCreatedAtMixin.rec.__code__))
 def _inherit(carry: Carry, plan: _Plan, method: Any, result: Any, expr: Any) -> None:
     if getattr(method, "__func__", None) not in plan.copies:
         carry.inherit(result, expr)
+        carry.absorb(result, expr)
     elif result.__dict__.get(_SITED) is expr.__dict__.get(_SITED):
         # A copy, with what it was given.
         carry.seen.add(id(result))

@@ -267,6 +267,65 @@ def test_a_failing_transform_leaves_nothing_behind() -> None:
 # }}}
 
 
+# {{{ one node in place of several
+
+class Fusing(tr.CopyMapper):
+    """Makes one product of three."""
+
+    def map_index_lambda(self, expr: Any) -> Any:
+        if "exp" not in str(expr.expr):
+            return super().map_index_lambda(expr)
+        middle, = expr.bindings.values()
+        inner, = middle.bindings.values()
+        operand, = inner.bindings.values()
+        return 7 * (self.rec(operand) + 1)
+
+
+class FusingWithMixin(PreserveCreatedAtMixin, Fusing):
+    pass
+
+
+class Folding(tr.CopyMapper):
+    """Makes a constant of whatever there is."""
+
+    def map_index_lambda(self, expr: Any) -> Any:
+        return pt.zeros(expr.shape, expr.dtype)
+
+
+@pytest.mark.parametrize("mapper", [Fusing, FusingWithMixin])
+@pytest.mark.parametrize("record", [True, False])
+def test_fused_nodes(mapper: Any, record: bool) -> None:
+    with recording():
+        lines = [sys._getframe().f_lineno + i for i in range(1, 7)]
+        x = pt.make_placeholder(name="x", shape=(4, 4), dtype=np.float64)
+        operand = pt.cos(x)
+        inner = 2 * operand
+        middle = 3 * inner
+        outer = pt.exp(middle)
+        dag = outer + 5
+    if not record:
+        disable()
+    transform = (mapper() if record or mapper is FusingWithMixin
+                 else through(mapper()))
+    with recording(record):
+        result = transform(dag)
+    fused = [lines[4], lines[2], lines[3]]
+    assert _lines_from_inputs(result) == [
+        [lines[0]], [lines[1]], sorted(fused), sorted(fused), [lines[5]]]
+    # The input is left alone.
+    assert _lines_from_inputs(dag) == [[line] for line in lines]
+
+
+def test_what_is_dropped_is_not_fused() -> None:
+    with recording():
+        inner = pt.cos(_placeholder())
+        line = sys._getframe().f_lineno + 1
+        outer = pt.exp(2 * inner)
+        assert _lines(Folding()(outer)) == [line]
+
+# }}}
+
+
 # {{{ copies
 
 @pytest.mark.parametrize("record", [False, True])
