@@ -56,7 +56,7 @@ def _measure(groups: list[str], quick: bool) -> dict[str, Any]:
 
     warnings.simplefilter("ignore")
     mend_released_pytato()
-    from benchmarks import creation, lasting, programs
+    from benchmarks import creation, lasting, programs, transforms
 
     pairs = 5 if quick else 21
     measures = {
@@ -65,6 +65,8 @@ def _measure(groups: list[str], quick: bool) -> dict[str, Any]:
         "off": lambda: lasting.off_rows(2 if quick else lasting.GENERATIONS),
         "memory": lambda: lasting.memory_rows(10_000 if quick else 1_000_000),
         **programs.measures(quick),
+        "transforms": lambda: transforms.transform_rows(
+            3 if quick else 9, 10_000 if quick else transforms.NODES),
         # Last, for they have CPython forget what it has specialised.
         "strategies": lambda: creation.creation_rows(pairs, instrumenting=True),
         "ordinary": lambda: creation.ordinary_rows(pairs),

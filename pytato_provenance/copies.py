@@ -4,6 +4,8 @@ Copies that stand for nodes of the host, so that these need not be changed.
 .. autofunction:: known_copy
 .. autofunction:: note_host_copy
 .. autofunction:: are_one_node
+.. autofunction:: exist
+.. autofunction:: call_when_copied
 .. autofunction:: forgiving_retrieve
 .. autofunction:: forgiving_post_visit
 
@@ -45,6 +47,21 @@ def _family_of(node: Node) -> _Family:
     return family
 
 
+_when_copied: list[Callable[[], None]] = []
+
+
+def call_when_copied(callback: Callable[[], None]) -> None:
+    """Have *callback* called after each copy that is made."""
+    _when_copied.append(callback)
+
+
+def exist() -> bool:
+    """
+    :returns: whether there is a copy that lives.
+    """
+    return bool(_families)
+
+
 def _add(node: Node, family: _Family) -> None:
     family.members.append(weakref.ref(node))
     _families.put(node, family)
@@ -68,6 +85,8 @@ def known_copy(node: Node, copy: Node) -> Node:
             alive.append(reference)
     family.members = alive
     _add(copy, family)
+    for callback in _when_copied:
+        callback()
     return copy
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytato_provenance import copies, dispatch, graphs
 from pytato_provenance._host import host
-from pytato_provenance._patching import PatchPoint
+from pytato_provenance._patching import PatchPoint, PatchSet
 
 
 if TYPE_CHECKING:
@@ -124,15 +124,6 @@ _POINTS = (
         lambda: "__call__" in vars(_find("pytato.transform", "TransformMapper")
                                    or object)),
     PatchPoint(
-        "pytato.transform", "CachedMapperCache.retrieve", copies.forgiving_retrieve,
-        "a node of an input and the copy that stands for it in a result are one node, "
-        "should a program use both",
-        has("pytato.transform", "CachedMapperCache.retrieve")),
-    PatchPoint(
-        "pytato.codegen", "NamesValidityChecker.post_visit",
-        copies.forgiving_post_visit,
-        "the same, of inputs that have a name", _keeps_tags_apart),
-    PatchPoint(
         "pytato.transform", "CopyMapper.rec", dispatch.cached_rec,
         "the released host's cache takes equal nodes for one", _one_constructor),
     *(PatchPoint(
@@ -173,11 +164,41 @@ _POINTS = (
 )
 
 
+# Not before there is a copy: the caches are asked twice a node.
+_COPY_POINTS = (
+    PatchPoint(
+        "pytato.transform", "CachedMapperCache.retrieve", copies.forgiving_retrieve,
+        "a node of an input and the copy that stands for it in a result are one node, "
+        "should a program use both",
+        has("pytato.transform", "CachedMapperCache.retrieve")),
+    PatchPoint(
+        "pytato.codegen", "NamesValidityChecker.post_visit",
+        copies.forgiving_post_visit,
+        "the same, of inputs that have a name", _keeps_tags_apart),
+)
+_for_copies = PatchSet(_COPY_POINTS)
+_copies_pass = False
+
+
+def _let_copies_pass() -> None:
+    """From the first copy on, until recording is switched off."""
+    from pytato_provenance import instrument
+
+    if instrument._patches is not None and not _copies_pass:
+        _for_copies.install()
+        instrument.when_disabled(_for_copies.restore)
+
+
+copies.call_when_copied(_let_copies_pass)
+
+
 def recording_points() -> tuple[PatchPoint, ...]:
     """
     :returns: the patch points of recording on this host.
     """
-    return (*_POINTS, *_own_inits())
+    global _copies_pass
+    _copies_pass = copies.exist()
+    return (*_POINTS, *_own_inits(), *(_COPY_POINTS if _copies_pass else ()))
 
 
 _ABSTRACT = "an abstract class; those derived from it are hooked"

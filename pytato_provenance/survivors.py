@@ -20,7 +20,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from pytato_provenance._host import Node, children_of, host, nodes_in_post_order
-from pytato_provenance.copies import note_host_copy
+from pytato_provenance.copies import are_one_node, note_host_copy
 from pytato_provenance.merging import (
     compares_by_identity,
     corresponding_nodes,
@@ -138,7 +138,8 @@ def _with_copies(carry: Carry, result: Any,
             to_copy.pop(id(node), None)
     for expr, value in carry.mapped():
         node = node_in(value)
-        if (node is not expr and isinstance(node, types) and hash(node) == hash(expr)
+        if (node is not expr and isinstance(node, types)
+                and _have_one_nodes_beneath(expr, node)
                 and not differs_beyond_children(expr, node)):
             note_host_copy(expr, node)
     kept = (node_in(value) for table in tables for value in table.values())
@@ -173,6 +174,13 @@ def _with_copies(carry: Carry, result: Any,
             if node is not None and isinstance(node, host().array):
                 record_merge(node, survivor, site, carry.mapper)
     return records[id(result)][1]
+
+
+def _have_one_nodes_beneath(one: Node, other: Node) -> bool:
+    mine, others = children_of(one), children_of(other)
+    return len(mine) == len(others) and all(
+        child is counterpart or are_one_node(child, counterpart)
+        for child, counterpart in zip(mine, others, strict=True))
 
 
 def _tables(mapper: Any) -> Iterator[dict[Any, Any]]:

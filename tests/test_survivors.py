@@ -425,3 +425,38 @@ def test_a_failure_of_ours_is_not_the_programs(monkeypatch) -> None:
     assert len(_sines(result)) == 1
 
 # }}}
+
+
+# {{{ a program that goes on with nodes of the input and of the result
+
+@only_with_result_cache
+@pytest.mark.parametrize("again", [False, True])
+def test_the_input_and_the_result_are_one_program(again: bool) -> None:
+    def program() -> Any:
+        x = _x()
+        one = pt.sin(x)
+        other = pt.sin(_x())
+        survivor = tr.deduplicate(_dag(a=one, b=other + 1))["a"].expr
+        return _dag(a=survivor * 2, b=one + 3, c=x)
+
+    plain = tr.CopyMapper()(program())
+    with recording():
+        dag = program()
+    if again:
+        disable()
+    with recording():
+        assert any(a == b and a is not b for a in nodes_in_post_order(dag)
+                   for b in nodes_in_post_order(dag))
+        # The host refuses equal nodes that are not one object. These are one.
+        mapped = tr.CopyMapper()(dag)
+        pt.generate_loopy(dag)
+        stranger = _dag(a=pt.sin(_x()) + one_of(dag), b=dag["b"].expr)
+        with pytest.raises(ValueError, match="collision"):
+            tr.CopyMapper()(stranger)
+    assert _number_of_classes(mapped) == _number_of_classes(plain)
+
+
+def one_of(dag: Any) -> Any:
+    return next(node for node in nodes_in_post_order(dag) if "sin" in _names(node))
+
+# }}}
