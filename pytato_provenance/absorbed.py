@@ -53,12 +53,15 @@ def absorb(mapper: Any, replaced: Node, result: Node,
     if not inner:
         return
     new, used = _new_and_used(result, is_new, set(beneath.values()))
+    # Mapped all the same, by a `rec` that does not tell the cache.
+    mapped = {site_of(node) for node in new} - {site}
     leading = {key for key, found in beneath.items() if key in used or found in used}
     absorbed: list[Node] = []
     for node in inner:
         if any(id(child) in leading for child in children_of(node)):
             leading.add(id(node))
-            absorbed.append(node)
+            if site_of(node) not in mapped:
+                absorbed.append(node)
     if absorbed:
         union = merge_sites([site, *(site_of(node) for node in absorbed)])
         for node in new:

@@ -147,11 +147,9 @@ class PreserveCreatedAtMixin:
                 except KeyError:
                     pass
             # In the base's place: one Python frame a node, not two.
-            method = getattr(self, getattr(expr, "_mapper_method", ""), None)
-            if method is None or plan.kind == _FOREIGN:
-                return _with_foreign_rec(
-                    self, carry, super().rec,  # type: ignore[misc]
-                    expr, args, kwargs)
+            method = (getattr(self, getattr(expr, "_mapper_method", ""), None)
+                      if plan.kind != _FOREIGN else None
+                      ) or super().rec  # type: ignore[misc]
             token = _set_origin(expr)
             try:
                 result = method(expr, *args, **kwargs)
@@ -175,12 +173,11 @@ class PreserveCreatedAtMixin:
                     if id(expr) not in carry.visited:
                         carry.note_hit(expr)
                     return found
-            # In the base's place: one Python frame a node, not two.
-            method = getattr(self, getattr(expr, "_mapper_method", ""), None)
-            if method is None or plan.kind == _FOREIGN:
-                return _with_foreign_rec(
-                    self, carry, super().rec,  # type: ignore[misc]
-                    expr, args, kwargs)
+            elif plan.kind == _FOREIGN:
+                _note_hit(self, carry, expr)
+            method = (getattr(self, getattr(expr, "_mapper_method", ""), None)
+                      if plan.kind != _FOREIGN else None
+                      ) or super().rec  # type: ignore[misc]
             token = _set_origin(expr)
             try:
                 result = method(expr, *args, **kwargs)
@@ -192,7 +189,7 @@ class PreserveCreatedAtMixin:
                 _inherit(carry, plan, method, result, expr)
             if plan.kind == _CACHED:
                 self.cache[expr] = result  # type: ignore[attr-defined]
-                carry.visited[id(expr)] = expr, result
+            carry.visited.setdefault(id(expr), (expr, result))
             return result
 
 
@@ -202,7 +199,8 @@ origin_setters.add(id(PreserveCreatedAtMixin.rec.__code__))
 def _inherit(carry: Carry, plan: _Plan, method: Any, result: Any, expr: Any) -> None:
     if getattr(method, "__func__", None) not in plan.copies:
         carry.inherit(result, expr)
-        carry.absorb(result, expr)
+        if plan.kind != _FOREIGN:
+            carry.absorb(result, expr)
     elif result.__dict__.get(_SITED) is expr.__dict__.get(_SITED):
         # A copy, with what it was given.
         carry.seen.add(id(result))
@@ -210,38 +208,31 @@ def _inherit(carry: Carry, plan: _Plan, method: Any, result: Any, expr: Any) -> 
         carry.inherit(result, expr, alone=True)
 
 
-def _with_foreign_rec(mapper: Any, carry: Carry, rec: Callable[..., Any], expr: Any,
-                      args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Somebody's own ``rec``, which may call functions of its own on *expr*."""
-    met = id(expr) in carry.visited
-    if not _CACHES_INPUTS and carry.tracks and not met and expr in mapper.cache:
+def _note_hit(mapper: Any, carry: Carry, expr: Any) -> None:
+    """Somebody's own ``rec`` is about to look into the released host's cache."""
+    if carry.tracks and id(expr) not in carry.visited and expr in mapper.cache:
         carry.note_hit(expr)
-        met = True
-    token = _set_origin(expr)
-    try:
-        result = rec(expr, *args, **kwargs)
-    finally:
-        _reset_origin(token)
-    if result is not expr:
-        carry.inherit(result, expr)
-    if not _CACHES_INPUTS and carry.tracks and not met:
-        carry.visited[id(expr)] = expr, result
-    return result
-
-
-origin_setters.add(id(_with_foreign_rec.__code__))
 
 
 def _own_rec(rec: Callable[..., Any]) -> Callable[..., Any]:
-    """A ``rec`` that a class with the mixin defines itself."""
+    """A ``rec`` that a class with the mixin defines itself: what it makes of the
+    result of the base class's is made in place of *expr*, too."""
     @functools.wraps(rec)
     def with_origin(self: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
         carry = carry_of(self)
-        own = functools.partial(rec, self)
         if not carry.active:
-            return outermost(carry, self, own, expr, args, kwargs)
-        return _with_foreign_rec(self, carry, own, expr, args, kwargs)
+            return outermost(carry, self, functools.partial(with_origin, self), expr,
+                             args, kwargs)
+        token = _set_origin(expr)
+        try:
+            result = rec(self, expr, *args, **kwargs)
+        finally:
+            _reset_origin(token)
+        if result is not expr:
+            carry.inherit(result, expr)
+        return result
 
+    origin_setters.add(id(with_origin.__code__))
     return with_origin
 
 # }}}

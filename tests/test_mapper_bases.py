@@ -100,6 +100,10 @@ def before_rec(base: Any) -> Any:
     return BeforeRec
 
 
+def before_rec_with_method(base: Any) -> Any:
+    return type("BeforeRecWithMethod", (before_rec(base),), {"map_roll": _roll})
+
+
 def _roll(self: Any, expr: Any) -> Any:
     return pt.roll(self.rec(expr.array), expr.shift, expr.axis)
 
@@ -176,6 +180,7 @@ SHAPES: dict[str, tuple[Any, Any]] = {
     "CopyMapper": (overriding, tr.CopyMapper),
     "rec, after": (after_rec, tr.CopyMapper),
     "rec, before": (before_rec, tr.CopyMapper),
+    "rec, before, and a method": (before_rec_with_method, tr.CopyMapper),
     "completed CopyMapper": (overriding, ProvenanceCopyMapper),
     "Mapper": (own_methods, tr.Mapper)}
 
@@ -200,6 +205,9 @@ def _with_mixin(base: Any) -> Any:
 def _check(result: Any) -> None:
     line = _expected()
     lines = _lines_of(result)
+    assert all(len(created_at(node).all_sites) == 1
+               for node in nodes_in_post_order(result)
+               if isinstance(node, host().array))
     # In the order of the program, each as often as it may be.
     assert set(lines) == set(line.values())
     assert lines == sorted(lines)
