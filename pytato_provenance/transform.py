@@ -232,7 +232,8 @@ def _own_rec(rec: Callable[..., Any]) -> Callable[..., Any]:
             carry.inherit(result, expr)
         return result
 
-    origin_setters.add(id(with_origin.__code__))
+    origin_setters.add(
+        id(with_origin.__code__))  # pyright: ignore[reportAttributeAccessIssue]
     return with_origin
 
 # }}}
