@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytato_provenance._host import Node, children_of, host, nodes_in_post_order
 from pytato_provenance.absorbed import absorb
+from pytato_provenance.copies import FORGAVE
 from pytato_provenance.frames import is_host_code
 from pytato_provenance.mapper_kinds import MERGING, kind_of_mapper, merges_silently
 from pytato_provenance.scope import current_scope, origin, origin_setters, warn_once
@@ -260,14 +261,16 @@ class Carry:
             original = getattr(host_cache, name, None)
             if (original is not None and name not in host_cache.__dict__
                     and (name == "add" or self.tracks)):
-                host_cache.__dict__[name] = watched(self, original)
+                host_cache.__dict__[name] = watched(self, original, host_cache)
                 self._watched.append((host_cache, name))
 
     # }}}
 
 
-def _watched_add(carry: Carry, add: Callable[..., Any]) -> Callable[..., Any]:
+def _watched_add(carry: Carry, add: Callable[..., Any], host_cache: Any
+                 ) -> Callable[..., Any]:
     tracks = carry.tracks
+    attributes = host_cache.__dict__
 
     def watched_add(inputs: Any, result: Any) -> Any:
         kept = add(inputs, result)
@@ -275,14 +278,18 @@ def _watched_add(carry: Carry, add: Callable[..., Any]) -> Callable[..., Any]:
             carry.whole().collapsed.append((node_in(kept), node_in(result)))
         if tracks:
             carry.visited[id(inputs.expr)] = inputs.expr, node_in(kept)
-        if result is not inputs.expr and current_scope().history:
-            carry.inherit(result, inputs.expr)
+        if result is not inputs.expr:
+            if current_scope().history:
+                carry.inherit(result, inputs.expr)
+            if FORGAVE in attributes:
+                from pytato_provenance.survivors import note_if_one
+                note_if_one(inputs.expr, node_in(kept))
         return kept
 
     return watched_add
 
 
-def _watched_retrieve(carry: Carry, retrieve: Callable[..., Any]
+def _watched_retrieve(carry: Carry, retrieve: Callable[..., Any], host_cache: Any
                       ) -> Callable[..., Any]:
     def watched_retrieve(inputs: Any) -> Any:
         result = retrieve(inputs)

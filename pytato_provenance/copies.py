@@ -36,6 +36,9 @@ class _Family:
         self.members: list[weakref.ref[Node]] = []
 
 
+FORGAVE = "_provenance_forgave"
+"""The attribute of a host's cache that has taken two nodes for one."""
+
 _families: WeakIdentityMap[_Family] = WeakIdentityMap()
 
 
@@ -117,6 +120,7 @@ def forgiving_retrieve(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, inputs)
         except collision:
             if are_one_node(inputs.expr, self._input_key_to_expr[inputs.key]):
+                setattr(self, FORGAVE, True)
                 return self._input_key_to_result[inputs.key]
             raise
 

@@ -2,6 +2,7 @@
 What the survivors of a mapper's merges are to know.
 
 .. autofunction:: settled
+.. autofunction:: note_if_one
 
 A mapper takes equal nodes for one in two ways. Of equal nodes of its input it maps the
 first, and never looks beneath the others; of equal results it keeps the first. In both,
@@ -137,11 +138,7 @@ def _with_copies(carry: Carry, result: Any,
         for node in nodes_in_post_order(*roots(carry.returned)):
             to_copy.pop(id(node), None)
     for expr, value in carry.mapped():
-        node = node_in(value)
-        if (node is not expr and isinstance(node, types)
-                and _have_one_nodes_beneath(expr, node)
-                and not differs_beyond_children(expr, node)):
-            note_host_copy(expr, node)
+        note_if_one(expr, node_in(value))
     kept = (node_in(value) for table in tables for value in table.values())
     replaced = rebuilt(
         nodes_in_post_order(*(node for node in kept if isinstance(node, types)),
@@ -174,6 +171,15 @@ def _with_copies(carry: Carry, result: Any,
             if node is not None and isinstance(node, host().array):
                 record_merge(node, survivor, site, carry.mapper)
     return records[id(result)][1]
+
+
+def note_if_one(expr: Node, result: Any) -> None:
+    """Note that the host has made *result* in place of *expr* for the sake of nodes
+    beneath it that are one for the program, if that is so."""
+    if (result is not expr and isinstance(result, host().node_types)
+            and _have_one_nodes_beneath(expr, result)
+            and not differs_beyond_children(expr, result)):
+        note_host_copy(expr, result)
 
 
 def _have_one_nodes_beneath(one: Node, other: Node) -> bool:

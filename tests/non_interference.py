@@ -111,10 +111,10 @@ def _field_names(node: Any) -> list[str]:
                   if not name.startswith(("_memoize_dic_", "_provenance_")))
 
 
-def _seen(dag: Any) -> tuple[list[Any], list[int]]:
-    """What each node is, with the nodes beneath it by number; and which have the same
-    hash. A node and the copy that stands for it in the result of a transform, should
-    the program use both, are one."""
+def _seen(*dags: Any) -> tuple[list[Any], list[int]]:
+    """What each node of *dags* is, with the nodes beneath it by number; and which have
+    the same hash. A node and the copy that stands for it in the result of a transform,
+    should the program use both, are one."""
     numbers: dict[int, int] = {}
     found: list[Any] = []
     hashes: list[int] = []
@@ -144,7 +144,9 @@ def _seen(dag: Any) -> tuple[list[Any], list[int]]:
             hashes.append(hash(node))
         return numbers[key]
 
-    visit(dag)
+    for dag in dags:
+        found.append(visit(dag) if isinstance(dag, kinds) else None)
+        hashes.append(0)
     first = {value: hashes.index(value) for value in hashes}
     return found, [first[value] for value in hashes]
 
@@ -205,13 +207,15 @@ def _run(seed: int, switch: _Switch, queue: Any) -> list[Any]:
         for step in range(rng.randint(0, 3)):
             transform = rng.choice(transforms)
             switch(100 + step)
+            before = dag
             try:
-                dag = transform(dag)
+                dag = transform(before)
             except Exception as error:
                 # What the host refuses, it refuses either way.
                 seen.append(_told(error))
             else:
-                seen.append(_seen(dag))
+                # Which nodes come out as they went in, too.
+                seen.append(_seen(before, dag))
         seen.append(_seen(original))
         switch(200)
         if queue is not None:
