@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,8 @@ from pytato_provenance.diagnostic import (
     UsageError,
 )
 from pytato_provenance.merging import equal_classes
-from pytato_provenance.tags import site_of
+from pytato_provenance.sites import lost_site
+from pytato_provenance.tags import set_site, site_of
 
 
 if TYPE_CHECKING:
@@ -233,6 +234,26 @@ def check(report: AuditReport, how: str) -> None:
     if how == "raise":
         raise ProvenanceLostError(message)
     warnings.warn(message, ProvenanceWarning, stacklevel=3)
+
+
+def audit_mapper(mapper: Any, before: Iterable[Node], result: Any, made: Container[int],
+                 how: str) -> None:
+    """Check what an outermost call of a mapper has made, and mark what has no site with
+    the name of the mapper.
+
+    :arg made: the identities of the nodes that nobody else has seen.
+    :arg how: as in :func:`check`.
+    """
+    name = pass_name_of(mapper)
+    after = nodes_in_post_order(*roots(result))
+    report = compare(before, after, name)
+    if report.lost:
+        site = lost_site(name)
+        for node in after:
+            if (id(node) in made and site_of(node) is None
+                    and isinstance(node, host().array)):
+                set_site(node, site)
+    check(report, how)
 
 
 def audit(transform: Callable[..., Any], dag: Any, *args: Any, **kwargs: Any

@@ -319,6 +319,7 @@ def outermost(carry: Carry, mapper: Any, function: Callable[..., Any], expr: Nod
         expr, host().node_types) else []
     token = carry.enter(mapper, expr, _is_called_by_host())
     audited = carry.part_of is None
+    made = made_nodes.get()
     origin_token = origin.set(expr)
     try:
         result = carry.leave(function(expr, *args, **kwargs))
@@ -326,9 +327,8 @@ def outermost(carry: Carry, mapper: Any, function: Callable[..., Any], expr: Nod
         origin.reset(origin_token)
         carry.exit(token)
     if audit is not None and audited:
-        from pytato_provenance.auditing import check, compare, roots
-        check(compare(before, nodes_in_post_order(*roots(result)),
-                      type(mapper).__qualname__), audit)
+        from pytato_provenance.auditing import audit_mapper
+        audit_mapper(mapper, before, result, made or set(), audit)
     return result
 
 

@@ -4,6 +4,7 @@ Where an array was created.
 .. autoclass:: CreationSite
 .. autofunction:: merge_sites
 .. autofunction:: synthetic_site
+.. autofunction:: lost_site
 .. autodata:: UNKNOWN
 
 A site is interned: one object for each distinct way in which the program came to
@@ -165,7 +166,7 @@ class CreationSite:
         return _interned(self._content(), lambda: self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.kind == "unknown":
+        if self is UNKNOWN:
             return _unknown, ()
         if self._members is not None:
             return merge_sites, (self.all_sites,)
@@ -180,7 +181,8 @@ class CreationSite:
 
     def __str__(self) -> str:
         if self.kind == "unknown":
-            return "unknown"
+            return ("unknown" if self.pass_name is None
+                    else f"unknown (lost by {self.pass_name})")
         if self.kind == "synthetic":
             return f"synthetic (made by {self.pass_name})"
         shown = [site._str_single() for site in self.all_sites[:_MOST_SHOWN]]
@@ -244,6 +246,14 @@ def site_of_code(code: CodeType, module: str | None) -> CreationSite | None:
     frame = Frame(code.co_filename, code.co_firstlineno, None, (None, None),
                   getattr(code, "co_qualname", code.co_name), module, source)
     return _from_plain("known", (frame,), None, None)
+
+
+def lost_site(pass_name: str) -> CreationSite:
+    """
+    :arg pass_name: what made the node in place of one whose site was known.
+    :returns: the unknown site of a node that a transform made and gave none.
+    """
+    return _from_plain("unknown", (), None, pass_name)
 
 
 def synthetic_site(pass_name: str) -> CreationSite:

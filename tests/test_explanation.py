@@ -11,7 +11,7 @@ import pytest
 import random_dags
 
 from pytato_provenance import created_at, disable, explain, recording, through
-from pytato_provenance.diagnostic import NotAnArrayError
+from pytato_provenance.diagnostic import NotAnArrayError, ProvenanceWarning
 from pytato_provenance.merging import spread_sites
 
 
@@ -65,6 +65,21 @@ def test_unknown_and_synthetic_are_counted() -> None:
     assert sum(counts.values()) == 3
     assert any("shifted" in reason for reason in counts)
     assert "shifted" in str(explain(result))
+
+
+def test_what_was_lost_names_the_transform() -> None:
+    from pytato.transform import CopyMapper
+
+    class Losing(CopyMapper):
+        def map_index_lambda(self, expr: Any) -> Any:
+            with recording(False):
+                return 5 * self.rec(next(iter(expr.bindings.values())))
+
+    with recording(audit="warn"), pytest.warns(ProvenanceWarning):
+        ary = Losing()(pt.sin(_x()))
+    assert explain(ary).without_line == {"unknown (lost by Losing)": 1}
+    with recording():
+        assert created_at(CopyMapper()(ary)).pass_name == "Losing"
 
 
 def test_history_is_summed_up() -> None:
