@@ -135,6 +135,13 @@ class Carry:
         """
         if id(result) in self.seen or not isinstance(result, host().node_types):
             return
+        try:
+            self._inherit(result, replaced, alone)
+        except Exception as error:
+            warn_once(error)
+        self.seen.add(id(result))
+
+    def _inherit(self, result: Node, replaced: Node, alone: bool) -> None:
         site = site_of(replaced)
         scope = current_scope()
         if scope.history:
@@ -145,16 +152,22 @@ class Carry:
             for node in (result,) if alone else self._new_nodes(result):
                 if site_of(node) is None and self._is_new(node):
                     set_site(node, site)
-        self.seen.add(id(result))
 
     def absorb(self, result: Any, replaced: Node) -> None:
         """Give *result* also the sites of nodes beneath *replaced* that it stands
         for."""
-        made = made_nodes.get()
-        absorb(self.mapper, replaced, result,
-               (lambda node: id(node) in made) if made else
-               lambda node: node is result or (
-                   id(node) not in self.seen and self._is_new(node)))
+        made = made_nodes.get() if current_scope().record else None
+
+        def is_new(node: Node) -> bool:
+            if made is not None:
+                return id(node) in made
+            return ((node is result or id(node) not in self.seen)
+                    and self._is_new(node))
+
+        try:
+            absorb(self.mapper, replaced, result, is_new)
+        except Exception as error:
+            warn_once(error)
 
     def _new_nodes(self, result: Node, made: Any = None) -> list[Node]:
         """The nodes at and beneath *result* that the mapper has not come upon, or of
@@ -283,7 +296,10 @@ def _watched_add(carry: Carry, add: Callable[..., Any], host_cache: Any
                 carry.inherit(result, inputs.expr)
             if FORGAVE in attributes:
                 from pytato_provenance.survivors import note_if_one
-                note_if_one(inputs.expr, node_in(kept))
+                try:
+                    note_if_one(inputs.expr, node_in(kept))
+                except Exception as error:
+                    warn_once(error)
         return kept
 
     return watched_add
